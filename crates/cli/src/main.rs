@@ -1,0 +1,3 @@
+//! The `aerostat` binary.
+
+fn main() {}

@@ -1,0 +1,33 @@
+//! The embedded control plane: a model of a Kubernetes cluster for trying and predicting.
+//!
+//! ```text
+//! kubectl ── https ─┐
+//! kube::Client ─────┴─> http ──> registry ──> store ──> events ──┬─> watches (http)
+//!                                  ^   (admission, defaults,     └─> informers
+//!                                  │    validation on the way)          │
+//!                                  └── scheduler, workloads, kubelet <──┘
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`store`] | objects by kind and name, revisions, the ring of events that watches read |
+//! | [`kinds`] | which kinds are served: names, verbs, subresources |
+//! | [`registry`] | [`Cluster`]: every read and write, with admission, defaults and validation |
+//! | [`informer`] | what in-process controllers watch with |
+//! | [`status`] | errors, in the words and codes of Kubernetes |
+//!
+//! Data moves one way: a write goes through the registry into the store, the store's events wake
+//! watches and informers, controllers write again. It is a model: no container runs.
+
+pub mod admission;
+pub mod defaults;
+pub mod informer;
+pub mod kinds;
+pub mod registry;
+pub mod status;
+pub mod store;
+pub mod validation;
+
+pub use informer::{Change, Informer};
+pub use registry::{Cluster, Options};
+pub use status::Status;

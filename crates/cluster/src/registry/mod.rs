@@ -1,0 +1,109 @@
+//! Every read and write of the cluster, with admission, defaults and validation on the way.
+//!
+//! - [`Cluster`]: the handle; untyped reads here, writes in `write` and `delete`.
+//! - `typed`: the same with Kubernetes' types, for in-process controllers.
+//! - `names`: UIDs and generated names, seeded.
+
+mod delete;
+mod names;
+mod typed;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, RwLock};
+
+use aerostat_clock::{Clock, Seeds};
+
+use crate::kinds::{self, Kind};
+use crate::status::Status;
+use crate::store::{Object, Resource, Store};
+
+pub use delete::{DeleteOptions, Deleted, Propagation};
+pub use write::{Part, WriteOptions};
+
+/// What a cluster is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its time.
+    pub clock: Clock,
+    /// Its chance: UIDs, generated names, tie-breaks.
+    pub seeds: Seeds,
+}
+
+/// The API of one embedded cluster. Cheap to clone; all methods are synchronous.
+#[derive(Clone, Debug)]
+pub struct Cluster(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: Clock,
+    seeds: Seeds,
+    store: Store,
+    kinds: RwLock<BTreeMap<Resource, Arc<Kind>>>,
+    names: Mutex<names::Names>,
+}
+
+impl Cluster {
+    /// An empty cluster: kinds, but no objects.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let kinds = kinds::builtin().into_iter().map(|kind| (kind.resource(), Arc::new(kind)));
+        Self(Arc::new(Inner {
+            clock: options.clock,
+            seeds: options.seeds,
+            store: Store::default(),
+            kinds: RwLock::new(kinds.collect()),
+            names: Mutex::new(names::Names::new(&options.seeds)),
+        }))
+    }
+
+    /// The cluster's time.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// The cluster's random streams.
+    #[must_use]
+    pub fn seeds(&self) -> Seeds {
+        self.0.seeds
+    }
+
+    /// The store underneath, for watches and lists at a revision.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The kind that is served as `plural` in `group`.
+    #[must_use]
+    pub fn kind(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
+        let kinds = self.0.kinds.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kinds.get(&(group.to_owned(), plural.to_owned())).cloned()
+    }
+
+    /// Every kind that is served, by group and plural.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Arc<Kind>> {
+        let kinds = self.0.kinds.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kinds.values().cloned().collect()
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    ///
+    /// 404 if there is none.
+    pub fn get_object(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.0
+            .store
+            .get(&kind.resource(), &key)
+            .ok_or_else(|| Status::not_found(&kind.group, &kind.plural, name))
+    }
+}

@@ -1,0 +1,80 @@
+//! Pods as the predicates see them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as core;
+
+use crate::resources::Resources;
+
+/// Namespace and name of a pod.
+pub type PodKey = (String, String);
+
+/// What a pod asks of a node, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID; empty for a pod that is only promised.
+    pub uid: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations that matter to decisions (`karpenter.sh/…`, deletion cost).
+    pub annotations: BTreeMap<String, String>,
+    /// Kind, name and UID of the controlling owner.
+    pub owner: Option<Owner>,
+    /// What it asks for, `pods: 1` included.
+    pub requests: Resources,
+    /// Constraints on its node.
+    pub constraints: Constraints,
+    /// Its priority.
+    pub priority: i32,
+    /// Whether it may preempt others.
+    pub preempts: bool,
+    /// The node that it is bound to.
+    pub node: Option<String>,
+    /// The node that a preemption makes room on for it.
+    pub nominated_node: Option<String>,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When its kubelet took it up.
+    pub started: Option<Timestamp>,
+    /// Since when the scheduler has found it unschedulable.
+    pub unschedulable_since: Option<Timestamp>,
+    /// Whether scheduling gates hold it.
+    pub gated: bool,
+    /// Whether it has a deletion timestamp.
+    pub deleting: bool,
+    /// Whether it has ended (Succeeded or Failed).
+    pub terminal: bool,
+    /// Constraints that this version cannot judge, named for people.
+    pub unsupported: Vec<String>,
+}
+
+/// Who controls a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Its kind, `ReplicaSet` for example.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// What a pod demands of its node besides room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constraints {
+    /// `spec.nodeSelector`.
+    pub node_selector: BTreeMap<String, String>,
+    /// Required node affinity: one of these terms must hold; `None` if there is none.
+    pub node_affinity: Option<Vec<core::NodeSelectorTerm>>,
+    /// Preferred node affinity, weighted.
+    pub preferred_affinity: Vec<core::PreferredSchedulingTerm>,
+    /// `spec.tolerations`.
+    pub tolerations: Vec<core::Toleration>,
+    /// Host ports: protocol, host IP, port.
+    pub host_ports: Vec<(String, String, i32)>,
+}

@@ -1,0 +1,91 @@
+//! Why it was decided so: typed, so that events, logs and pages are renderings of it.
+
+use serde::Serialize;
+
+use crate::pod::PodKey;
+use crate::resources::Resources;
+
+/// What a decision weighed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[must_use = "an unread report helps nobody"]
+pub struct Report {
+    /// One for each launch, in the plan's order.
+    pub launches: Vec<LaunchReport>,
+    /// Pods that got nothing, and why.
+    pub unplaced: Vec<Unplaced>,
+    /// Pods that wait for the scheduler's preemption before they order anything.
+    pub waiting: Vec<PodKey>,
+    /// Pools that could launch nothing, and why.
+    pub pools: Vec<PoolProblem>,
+    /// Nodes that were looked at for removal and stay, and why.
+    pub kept: Vec<Kept>,
+}
+
+/// How a launch was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LaunchReport {
+    /// The pool.
+    pub pool: String,
+    /// The first choice's instance type.
+    pub instance_type: String,
+    /// Its cheapest zones.
+    pub zones: Vec<String>,
+    /// Its capacity type.
+    pub capacity_type: String,
+    /// USD per hour, without the fee.
+    pub price: f64,
+    /// USD per hour of Auto Mode's fee on it.
+    pub fee: f64,
+    /// How many pods it carries, promised ones included.
+    pub pods: u32,
+    /// What they and the daemons ask for.
+    pub requests: Resources,
+    /// What the machine leaves to pods.
+    pub allocatable: Resources,
+    /// The next choices in order: type, zone, capacity type and USD per hour.
+    pub alternatives: Vec<Alternative>,
+    /// How many offerings were weighed, and how many could carry the pods.
+    pub weighed: usize,
+    /// Of those, how many were feasible.
+    pub feasible: usize,
+}
+
+/// A choice that came second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alternative {
+    /// Its instance type.
+    pub instance_type: String,
+    /// Its capacity type.
+    pub capacity_type: String,
+    /// USD per hour of its cheapest zone.
+    pub price: f64,
+}
+
+/// A pod that got nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unplaced {
+    /// The pod.
+    pub pod: PodKey,
+    /// Why, in Karpenter's words where it has some: what `Failed to schedule pod, …` says.
+    pub message: String,
+}
+
+/// A pool that can launch nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolProblem {
+    /// The pool.
+    pub pool: String,
+    /// The event's reason: `NoCompatibleInstanceTypes` for example.
+    pub reason: String,
+    /// The event's message.
+    pub message: String,
+}
+
+/// A node that stays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kept {
+    /// Its claim.
+    pub claim: String,
+    /// Why, in Karpenter's words where it has some.
+    pub message: String,
+}

@@ -1,0 +1,144 @@
+//! Everything that a decision may look at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aerostat_api::nodepool::{Budget, NodeClassRef, NodeSelectorRequirement};
+use aerostat_api::{NillableDuration, Quantity};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+
+use crate::instance::InstanceType;
+use crate::node::Node;
+use crate::pod::Pod;
+
+/// The cluster at one moment. Every list is sorted by name, so that equal clusters plan equally.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// All pods that have not ended, bound or not.
+    pub pods: Vec<Arc<Pod>>,
+    /// Pods that an owner has promised and not yet created.
+    pub promised: Vec<Promise>,
+    /// Every node and every claim on its way to be one.
+    pub nodes: Vec<StateNode>,
+    /// NodePools.
+    pub pools: Vec<Pool>,
+    /// One pod as each DaemonSet would create it.
+    pub daemons: Vec<Arc<Pod>>,
+    /// Settings of the decision.
+    pub settings: Settings,
+}
+
+/// Settings of the decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How long a pod that could preempt lower pods waits for the scheduler before it orders.
+    pub preemption_grace: Duration,
+    /// The fee on top of the on-demand price, 0.12 for Auto Mode's 12 %. For reports only.
+    pub fee: f64,
+    /// How many instance types a claim keeps as alternatives.
+    pub max_instance_types: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { preemption_grace: Duration::from_secs(2), fee: 0.12, max_instance_types: 60 }
+    }
+}
+
+/// Pods that an owner (a ReplicaSet, a Job) still has to create.
+#[derive(Clone, Debug)]
+pub struct Promise {
+    /// How one of them looks.
+    pub pod: Arc<Pod>,
+    /// How many are missing.
+    pub count: u32,
+}
+
+/// A node, a claim, or both: one machine.
+#[derive(Clone, Debug)]
+pub struct StateNode {
+    /// The node as its pods see it. Until the Node is registered the name is the claim's and the
+    /// labels and allocatable are what the claim promises; taints that will go by themselves
+    /// (unregistered, not-ready, startup taints) are left out until it is initialized.
+    pub node: Node,
+    /// Whether `node.name` is that of a Node object.
+    pub has_node: bool,
+    /// The claim behind it; `None` for nodes that Aerostat does not manage.
+    pub claim: Option<String>,
+    /// The pool behind it.
+    pub pool: Option<String>,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Whether node or claim has a deletion timestamp, or is marked as disrupted.
+    pub deleting: bool,
+    /// Whether node or claim carries `karpenter.sh/do-not-disrupt: "true"`.
+    pub do_not_disrupt: bool,
+    /// What the machine has.
+    pub capacity: crate::resources::Resources,
+    /// When the claim (or the node) was created.
+    pub created: Timestamp,
+    /// When the claim became initialized.
+    pub initialized: Option<Timestamp>,
+    /// When a pod last came or went.
+    pub last_pod_event: Option<Timestamp>,
+    /// Until when a pending pod has been promised this node.
+    pub nominated_until: Option<Timestamp>,
+    /// USD per hour, if known.
+    pub price: Option<f64>,
+}
+
+/// How far a machine has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Ordered; the provider has not answered.
+    Ordered,
+    /// Launched; no Node yet.
+    Launched,
+    /// Its Node has joined.
+    Registered,
+    /// Ready for pods.
+    Initialized,
+}
+
+/// A NodePool, resolved.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// UID, for owner references.
+    pub uid: String,
+    /// Weight; 0 unless set.
+    pub weight: i32,
+    /// Whether it may launch (Ready condition, not being deleted, not static).
+    pub usable: Result<(), String>,
+    /// Requirements of its template.
+    pub requirements: Vec<NodeSelectorRequirement>,
+    /// Labels of its template.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of its template.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints of its template.
+    pub taints: Vec<Taint>,
+    /// Startup taints of its template.
+    pub startup_taints: Vec<Taint>,
+    /// Which class its nodes use.
+    pub class: Option<NodeClassRef>,
+    /// Hash of its template.
+    pub hash: String,
+    /// Limits.
+    pub limits: BTreeMap<String, Quantity>,
+    /// Budgets.
+    pub budgets: Vec<Budget>,
+    /// How long a node must be quiet; `None` for never.
+    pub consolidate_after: Option<Duration>,
+    /// `WhenEmpty`, `WhenEmptyOrUnderutilized` or `Balanced`.
+    pub policy: String,
+    /// How long a node may drain.
+    pub termination_grace: Option<aerostat_api::Duration>,
+    /// How old a node may grow.
+    pub expire_after: Option<NillableDuration>,
+    /// What it may launch, sorted by name.
+    pub types: Arc<Vec<InstanceType>>,
+}

@@ -1,0 +1,3 @@
+//! Developer commands: test, bench, generate.
+
+fn main() {}
