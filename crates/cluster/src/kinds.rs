@@ -42,6 +42,25 @@ pub struct Kind {
 pub struct CustomKind {
     /// The CRD's name.
     pub definition: String,
+    /// `additionalPrinterColumns` of the version that is served.
+    pub columns: Vec<PrinterColumn>,
+}
+
+/// A column of a custom kind's table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrinterColumn {
+    /// Header.
+    pub name: String,
+    /// OpenAPI type: `string`, `integer`, `number`, `boolean`, `date`.
+    pub type_: String,
+    /// OpenAPI format; may be empty.
+    pub format: String,
+    /// What it tells; may be empty.
+    pub description: String,
+    /// 0 is always shown, 1 and above only with `-o wide`.
+    pub priority: i32,
+    /// Where in the object its value is, `.spec.weight` for example.
+    pub json_path: String,
 }
 
 impl Kind {

@@ -13,6 +13,8 @@
 //! | [`store`] | objects by kind and name, revisions, the ring of events that watches read |
 //! | [`kinds`] | which kinds are served: names, verbs, subresources |
 //! | [`registry`] | [`Cluster`]: every read and write, with admission, defaults and validation |
+//! | [`defaults`], [`admission`], [`validation`] | what a write is given, and what it is refused for |
+//! | [`table`] | what kubectl prints of objects |
 //! | [`informer`] | what in-process controllers watch with |
 //! | [`status`] | errors, in the words and codes of Kubernetes |
 //!
@@ -26,6 +28,7 @@ pub mod kinds;
 pub mod registry;
 pub mod status;
 pub mod store;
+pub mod table;
 pub mod validation;
 
 pub use informer::{Change, Informer};
