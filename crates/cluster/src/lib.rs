@@ -16,6 +16,7 @@
 //! | [`defaults`], [`admission`], [`validation`] | what a write is given, and what it is refused for |
 //! | [`table`] | what kubectl prints of objects |
 //! | [`informer`] | what in-process controllers watch with |
+//! | [`events`] | recording and expiring `Event` objects |
 //! | [`status`] | errors, in the words and codes of Kubernetes |
 //!
 //! Data moves one way: a write goes through the registry into the store, the store's events wake
@@ -23,6 +24,7 @@
 
 pub mod admission;
 pub mod defaults;
+pub mod events;
 pub mod informer;
 pub mod kinds;
 pub mod registry;

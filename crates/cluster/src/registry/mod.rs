@@ -19,6 +19,7 @@ use crate::status::Status;
 use crate::store::{Object, Resource, Store};
 
 pub use delete::{DeleteOptions, Deleted, Propagation};
+pub use typed::Typed;
 pub use write::{Part, WriteOptions};
 
 /// What a cluster is made of.

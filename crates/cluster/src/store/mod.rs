@@ -107,6 +107,23 @@ impl Store {
         (objects, inner.revision)
     }
 
+    /// The objects of a namespace whose name begins with `prefix`, by name.
+    pub fn list_prefix(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        prefix: &str,
+    ) -> Vec<Arc<Object>> {
+        let inner = self.lock();
+        let Some(table) = inner.tables.get(resource) else { return Vec::new() };
+        table
+            .objects
+            .range((namespace.to_owned(), prefix.to_owned())..)
+            .take_while(|((of, name), _)| of == namespace && name.starts_with(prefix))
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
     /// As [`Store::list`], as of `revision`.
     ///
     /// # Errors
