@@ -7,11 +7,17 @@
 //! | [`duration`] | Karpenter's duration strings (`30s`, `24h0m0s`, `Never`) |
 //! | [`nodepool`], [`nodeclaim`], [`nodeclass`] | the custom resources |
 //! | [`condition`] | the status conditions they share |
+//! | [`crds`] | their definitions, as the API server enforces them |
+//! | [`builtin`] | the NodePools and the NodeClass that are there at the start |
+//! | [`hash`] | Karpenter's hash of a NodePool's template |
 //!
-//! The types mirror what is served; the schemas that the API server enforces stand beside them.
+//! The types mirror what is served.
 
+pub mod builtin;
 pub mod condition;
+pub mod crds;
 pub mod duration;
+pub mod hash;
 pub mod labels;
 pub mod nodeclaim;
 pub mod nodeclass;
