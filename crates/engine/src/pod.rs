@@ -1,4 +1,11 @@
 //! Pods as the predicates see them.
+//!
+//! The types are here; `read` makes them of Kubernetes' objects, `requests` does the arithmetic.
+
+mod read;
+mod requests;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +16,9 @@ use crate::resources::Resources;
 
 /// Namespace and name of a pod.
 pub type PodKey = (String, String);
+
+/// The host IP that stands for all.
+pub(crate) const ANY_IP: &str = "0.0.0.0";
 
 /// What a pod asks of a node, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +37,9 @@ pub struct Pod {
     pub owner: Option<Owner>,
     /// What it asks for, `pods: 1` included.
     pub requests: Resources,
+    /// The cpu and memory that scores count it with: as [`Pod::requests`], but at least 100m and
+    /// 200Mi for a container that asks for none.
+    pub scored: Resources,
     /// Constraints on its node.
     pub constraints: Constraints,
     /// Its priority.

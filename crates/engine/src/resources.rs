@@ -87,7 +87,7 @@ impl Resources {
     }
 
     /// Keeps the larger of each.
-    pub fn max(&mut self, other: &Self) {
+    pub fn raise_to(&mut self, other: &Self) {
         self.apply(other, i64::max);
     }
 

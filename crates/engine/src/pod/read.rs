@@ -1,0 +1,124 @@
+//! Pods out of Kubernetes' objects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use super::requests::{self, Requests};
+use super::{Constraints, Owner, Pod};
+
+impl Pod {
+    /// Reads a pod.
+    ///
+    /// # Errors
+    ///
+    /// Names the field that cannot be read: a quantity, or a missing name or creation time.
+    pub fn from_k8s(pod: &core::Pod) -> Result<Self, String> {
+        let meta = &pod.metadata;
+        let spec = pod.spec.as_ref().ok_or("spec: missing")?;
+        let empty = core::PodStatus::default();
+        let status = pod.status.as_ref().unwrap_or(&empty);
+        let Requests { requests, scored } = requests::of(spec)?;
+        let unschedulable = status.conditions.iter().flatten().find(|condition| {
+            condition.type_ == "PodScheduled"
+                && condition.status == "False"
+                && condition.reason.as_deref() == Some("Unschedulable")
+        });
+        let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+        Ok(Self {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: named(&meta.name).ok_or("metadata.name: missing")?,
+            uid: meta.uid.clone().unwrap_or_default(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: annotations(meta.annotations.as_ref()),
+            owner: owner(meta.owner_references.as_deref().unwrap_or_default()),
+            requests,
+            scored,
+            constraints: constraints(spec),
+            priority: spec.priority.unwrap_or(0),
+            preempts: spec.preemption_policy.as_deref() != Some("Never"),
+            node: named(&spec.node_name),
+            nominated_node: named(&status.nominated_node_name),
+            created: meta.creation_timestamp.as_ref().map_or(jiff::Timestamp::UNIX_EPOCH, |t| t.0),
+            started: status.start_time.as_ref().map(|t| t.0),
+            unschedulable_since: unschedulable
+                .and_then(|condition| condition.last_transition_time.as_ref())
+                .map(|t| t.0),
+            gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
+            deleting: meta.deletion_timestamp.is_some(),
+            terminal: matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")),
+            unsupported: unsupported(spec),
+        })
+    }
+}
+
+/// The annotations that decisions look at.
+fn annotations(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let matters = |name: &str| {
+        name.starts_with("karpenter.sh/")
+            || name.starts_with("aerostat.dev/")
+            || name == "controller.kubernetes.io/pod-deletion-cost"
+    };
+    let all = all.into_iter().flatten().filter(|(name, _)| matters(name));
+    all.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn owner(references: &[OwnerReference]) -> Option<Owner> {
+    let owner = references.iter().find(|reference| reference.controller == Some(true))?;
+    Some(Owner { kind: owner.kind.clone(), name: owner.name.clone(), uid: owner.uid.clone() })
+}
+
+fn constraints(spec: &core::PodSpec) -> Constraints {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required =
+        affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+    let preferred =
+        affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    Constraints {
+        node_selector: spec.node_selector.clone().unwrap_or_default(),
+        node_affinity: required.map(|selector| selector.node_selector_terms.clone()),
+        preferred_affinity: preferred.cloned().unwrap_or_default(),
+        tolerations: spec.tolerations.clone().unwrap_or_default(),
+        host_ports: host_ports(spec),
+    }
+}
+
+/// Ports of the containers that stay. Source: kubernetes `pkg/scheduler/util/utils.go`.
+fn host_ports(spec: &core::PodSpec) -> Vec<(String, String, i32)> {
+    let sidecars = spec.init_containers.iter().flatten().filter(|c| requests::is_sidecar(c));
+    let ports = sidecars.chain(&spec.containers).flat_map(|c| c.ports.iter().flatten());
+    ports
+        .filter_map(|port| {
+            let number = port.host_port.filter(|number| *number > 0)?;
+            let protocol = port.protocol.clone().filter(|p| !p.is_empty());
+            let ip = port.host_ip.clone().filter(|ip| !ip.is_empty());
+            let protocol = protocol.unwrap_or_else(|| "TCP".into());
+            Some((protocol, ip.unwrap_or_else(|| super::ANY_IP.into()), number))
+        })
+        .collect()
+}
+
+/// Names the hard constraints that nothing here judges; soft ones do no harm.
+fn unsupported(spec: &core::PodSpec) -> Vec<String> {
+    let affinity = spec.affinity.as_ref();
+    let together = affinity.and_then(|a| {
+        a.pod_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref()
+    });
+    let apart = affinity.and_then(|a| {
+        a.pod_anti_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref()
+    });
+    let mut spread = spec.topology_spread_constraints.iter().flatten();
+    let mut volumes = spec.volumes.iter().flatten();
+    let found = [
+        (together.is_some_and(|terms| !terms.is_empty()), "pod affinity"),
+        (apart.is_some_and(|terms| !terms.is_empty()), "pod anti-affinity"),
+        (spread.any(|c| c.when_unsatisfiable == "DoNotSchedule"), "topology spread constraints"),
+        (
+            volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some()),
+            "persistent volume claims",
+        ),
+        (spec.resource_claims.as_ref().is_some_and(|c| !c.is_empty()), "resource claims"),
+    ];
+    found.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect()
+}
