@@ -10,6 +10,7 @@
 //! | [`crds`] | their definitions, as the API server enforces them |
 //! | [`builtin`] | the NodePools and the NodeClass that are there at the start |
 //! | [`hash`] | Karpenter's hash of a NodePool's template |
+//! | [`requirements`] | requirement algebra: what a node's labels may be |
 //!
 //! The types mirror what is served.
 
@@ -23,6 +24,7 @@ pub mod nodeclaim;
 pub mod nodeclass;
 pub mod nodepool;
 pub mod quantity;
+pub mod requirements;
 
 pub use condition::Condition;
 pub use duration::{Duration, NillableDuration};
@@ -30,3 +32,4 @@ pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus};
 pub use nodeclass::{NodeClass, NodeClassSpec, NodeClassStatus};
 pub use nodepool::{NodePool, NodePoolSpec, NodePoolStatus};
 pub use quantity::Quantity;
+pub use requirements::{Requirement, Requirements};
