@@ -1,3 +1,25 @@
 //! Developer commands: test, bench, generate.
 
-fn main() {}
+mod generate;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask generate schemas [--check]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["generate", "schemas"] => generate::run(false),
+        ["generate", "schemas", "--check"] => generate::run(true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Err(error) = result {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

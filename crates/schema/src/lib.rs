@@ -1,1 +1,14 @@
-//! Under construction.
+//! Kubernetes' type tables and what follows from them.
+//!
+//! ```text
+//! data/ (generated) -> table -> decode, protobuf   bytes to JSON in the form the API keeps
+//!                            -> strategic          strategic merge patch
+//!                            -> openapi            documents for kubectl
+//! CRD schema -> custom                             the same for custom resources
+//! ```
+//!
+//! Everything is a pure function of its arguments and of the table.
+
+pub mod decode;
+pub mod strategic;
+pub mod table;
