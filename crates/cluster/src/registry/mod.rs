@@ -2,8 +2,10 @@
 //!
 //! - [`Cluster`]: the handle; untyped reads here, writes in `write` and `delete`.
 //! - `typed`: the same with Kubernetes' types, for in-process controllers.
+//! - `bind`: how a pod comes to its node.
 //! - `names`: UIDs and generated names, seeded.
 
+mod bind;
 mod delete;
 mod names;
 mod typed;
@@ -18,6 +20,7 @@ use crate::kinds::{self, Kind};
 use crate::status::Status;
 use crate::store::{Object, Resource, Store};
 
+pub use bind::Binding;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use typed::Typed;
 pub use write::{Part, WriteOptions};
