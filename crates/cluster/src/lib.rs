@@ -16,6 +16,7 @@
 //! | [`defaults`], [`admission`], [`validation`] | what a write is given, and what it is refused for |
 //! | [`table`] | what kubectl prints of objects |
 //! | [`informer`] | what in-process controllers watch with |
+//! | [`bootstrap`] | the objects that every cluster begins with |
 //! | [`events`] | recording and expiring `Event` objects |
 //! | [`status`] | errors, in the words and codes of Kubernetes |
 //!
@@ -23,6 +24,7 @@
 //! watches and informers, controllers write again. It is a model: no container runs.
 
 pub mod admission;
+pub mod bootstrap;
 pub mod defaults;
 pub mod events;
 pub mod informer;
@@ -32,6 +34,7 @@ pub mod status;
 pub mod store;
 pub mod table;
 pub mod validation;
+pub mod workloads;
 
 pub use informer::{Change, Informer};
 pub use registry::{Cluster, Options};

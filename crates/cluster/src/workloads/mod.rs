@@ -1,0 +1,26 @@
+//! The workload controllers: synchronous state machines, each fed by informers.
+//!
+//! | module | keeps |
+//! |---|---|
+//! | [`replicaset`] | as many pods as a ReplicaSet asks for |
+//! | [`deployment`] | ReplicaSets of a Deployment's templates |
+//!
+//! Shared by them: `pods` (pods by controller), `pod_control` (create and delete with events),
+//! `queue` (what is due, and when), `owner`, `selector`.
+
+pub mod deployment;
+#[cfg(test)]
+mod fixtures;
+mod owner;
+mod pod_control;
+mod pods;
+mod queue;
+pub mod replicaset;
+mod selector;
+
+use crate::registry::Cluster;
+
+/// Runs all workload controllers until the cluster is gone.
+pub async fn run(cluster: Cluster) {
+    tokio::join!(deployment::run(cluster.clone()), replicaset::run(cluster.clone()));
+}
