@@ -10,5 +10,6 @@
 //! Everything is a pure function of its arguments and of the table.
 
 pub mod decode;
+pub mod protobuf;
 pub mod strategic;
 pub mod table;

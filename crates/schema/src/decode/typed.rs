@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::leaf;
-use crate::table::{Field, Leaf, Shape, Type, table};
+use crate::table::{Leaf, Shape, Type, table};
 
 /// Where in an object something is; `spec.containers[0].name`.
 pub(super) enum Path<'a> {
@@ -122,7 +122,7 @@ impl Walk {
             let path = Path::Field(path, name);
             let place = Place { owner: of_type, path: &path, go_type: field.go_type };
             match self.value(&field.shape, value, place) {
-                Ok(()) => !left_out(field, value),
+                Ok(()) => !field.leaves_out(value),
                 Err(text) => {
                     error = Some(text);
                     true
@@ -247,20 +247,5 @@ fn json_name(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// Whether Go's encoder leaves the field out.
-fn left_out(field: &Field, value: &Value) -> bool {
-    if !field.omit || field.pointer {
-        return false;
-    }
-    match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty() && field.shape.object().is_none(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty() && matches!(field.shape, Shape::Map(_)),
     }
 }

@@ -7,6 +7,8 @@ mod read;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 pub use read::descriptions;
 
 /// Everything that is known of the types of the emulated version.
@@ -174,6 +176,32 @@ impl Type {
     #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+}
+
+impl Field {
+    /// Whether its number is within the inlined message with this number.
+    #[must_use]
+    pub fn is_inside(&self, number: u64) -> bool {
+        std::iter::successors(Some(self.number >> 16), |outer| Some(outer >> 16))
+            .take_while(|outer| *outer != 0)
+            .any(|outer| outer == number)
+    }
+
+    /// Whether Go's encoder leaves the field out when it has this value.
+    #[must_use]
+    pub fn leaves_out(&self, value: &Value) -> bool {
+        if !self.omit || self.pointer {
+            return value.is_null();
+        }
+        match value {
+            Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty() && self.shape.object().is_none(),
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => map.is_empty() && matches!(self.shape, Shape::Map(_)),
+        }
     }
 }
 
