@@ -8,7 +8,9 @@ use crate::{Cluster, Options};
 
 fn cluster() -> Cluster {
     let clock = Clock::simulated("2025-01-06T07:51:22Z".parse().unwrap());
-    Cluster::new(&Options { clock, seeds: Seeds::new(1) })
+    let cluster = Cluster::new(&Options { clock, seeds: Seeds::new(1) });
+    crate::bootstrap::run(&cluster, "CA").unwrap();
+    cluster
 }
 
 fn pod() -> ObjectReference {

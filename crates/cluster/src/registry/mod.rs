@@ -23,7 +23,7 @@ use crate::store::{Object, Resource, Store};
 pub use bind::Binding;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use typed::Typed;
-pub use write::{Part, WriteOptions};
+pub use write::{Part, WriteOptions, timestamp};
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]

@@ -83,7 +83,9 @@ impl Cluster {
         if kind.generation || kind.custom.is_some() {
             metadata.insert("generation".into(), 1.into());
         }
+        // Nodes come with what they are; everything else gets its status later.
         if kind.status
+            && kind.plural != "nodes"
             && let Some(object) = value.as_object_mut()
         {
             object.remove("status");
@@ -94,6 +96,7 @@ impl Cluster {
         if !errors.is_empty() {
             return Err(Status::invalid(&kind.group, &kind.kind, &name, &errors));
         }
+        admission::check(self, kind, namespace, &value)?;
         let key = (namespace.to_owned(), name.clone());
         let exists = || Status::already_exists(&kind.group, &kind.plural, &name);
         if options.dry_run {
