@@ -1,9 +1,10 @@
-//! Generated files: the type tables of `aerostat-schema`.
+//! Generated files: the type tables of `aerostat-schema` and, in `catalog`, the instance catalog.
 //!
 //! `modules` finds Kubernetes' published Go modules, `go` reads the struct tags in them (field
 //! numbers, pointers, omitempty), `swagger` the OpenAPI document (types, list semantics, prose),
 //! and `table` joins the two into the text that `crates/schema` reads.
 
+pub mod catalog;
 mod go;
 mod modules;
 mod swagger;
