@@ -10,6 +10,7 @@
 //! Everything is a pure function of its arguments and of the table.
 
 pub mod decode;
+pub mod openapi;
 pub mod protobuf;
 pub mod strategic;
 pub mod table;

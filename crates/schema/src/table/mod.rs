@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub use read::descriptions;
+pub use read::{Description, descriptions};
 
 /// Everything that is known of the types of the emulated version.
 pub struct Table {
@@ -154,7 +154,13 @@ impl Table {
     /// The type of a kind.
     #[must_use]
     pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
-        self.kinds.get(&(group, version, kind)).map(|id| &self.types[*id])
+        self.kind_id(group, version, kind).map(|id| &self.types[id])
+    }
+
+    /// The place of a kind's type.
+    #[must_use]
+    pub fn kind_id(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
+        self.kinds.get(&(group, version, kind)).copied()
     }
 
     /// The type with an OpenAPI name.
