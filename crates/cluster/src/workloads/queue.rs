@@ -16,12 +16,19 @@ const LONGEST: Duration = Duration::from_secs(1000);
 pub(super) struct Queue<K> {
     ready: BTreeSet<K>,
     later: BTreeSet<(Timestamp, K)>,
+    /// When each key in `later` is due.
+    due: BTreeMap<K, Timestamp>,
     failures: BTreeMap<K, u32>,
 }
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
-        Self { ready: BTreeSet::new(), later: BTreeSet::new(), failures: BTreeMap::new() }
+        Self {
+            ready: BTreeSet::new(),
+            later: BTreeSet::new(),
+            due: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        }
     }
 }
 
@@ -31,8 +38,15 @@ impl<K: Ord + Clone> Queue<K> {
         self.ready.insert(key);
     }
 
-    /// Due at `when`, too.
+    /// Due at `when`, unless it is due earlier.
     pub(super) fn add_at(&mut self, when: Timestamp, key: K) {
+        if let Some(due) = self.due.get(&key).copied() {
+            if due <= when {
+                return;
+            }
+            self.later.remove(&(due, key.clone()));
+        }
+        self.due.insert(key.clone(), when);
         self.later.insert((when, key));
     }
 
@@ -41,7 +55,7 @@ impl<K: Ord + Clone> Queue<K> {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let pause = RETRY.saturating_mul(1 << (*failures).min(20)).min(LONGEST);
         *failures += 1;
-        self.later.insert((now + pause, key));
+        self.add_at(now + pause, key);
     }
 
     /// It went well: the next failure pauses shortly again.
@@ -53,6 +67,7 @@ impl<K: Ord + Clone> Queue<K> {
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<K> {
         while self.later.first().is_some_and(|(when, _)| *when <= now) {
             if let Some((_, key)) = self.later.pop_first() {
+                self.due.remove(&key);
                 self.ready.insert(key);
             }
         }

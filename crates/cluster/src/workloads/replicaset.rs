@@ -6,7 +6,6 @@
 mod status;
 #[cfg(test)]
 mod tests;
-mod victims;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use super::pod_control::{PodControl, from_template, is_namespace_terminating};
 use super::pods::{PodIndex, is_active};
 use super::queue::Queue;
 use super::selector::selects;
+use super::victims;
 use crate::informer::{Change, Informer};
 use crate::registry::Cluster;
 use crate::status::Status;
@@ -247,7 +247,8 @@ impl Controller {
         {
             let now = self.cluster.clock().now();
             let related = self.related(set);
-            for pod in victims::choose(owned, &related, active - wanted, now).iter().take(BURST) {
+            let pods = owned.iter().filter(|pod| is_active(pod)).cloned().collect();
+            for pod in victims::choose(pods, &related, active - wanted, now).iter().take(BURST) {
                 if let Err(status) = control.delete(pod) {
                     return Some(status);
                 }

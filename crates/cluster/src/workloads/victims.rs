@@ -12,17 +12,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::workloads::pods::{OwnedPods, is_active, is_ready, phase, ready_since};
+use super::pods::{is_ready, phase, ready_since};
 
-/// The `excess` pods of a set that are the cheapest to lose; `related` counts by node the active
-/// pods of the set and its siblings.
+/// The `excess` of `pods`, all active, that are the cheapest to lose; `related` counts by node the
+/// active pods that do the same work.
 pub(super) fn choose(
-    owned: &OwnedPods,
+    mut pods: Vec<Arc<Pod>>,
     related: &BTreeMap<String, usize>,
     excess: usize,
     now: Timestamp,
 ) -> Vec<Arc<Pod>> {
-    let mut pods: Vec<Arc<Pod>> = owned.iter().filter(|pod| is_active(pod)).cloned().collect();
     if excess < pods.len() {
         pods.sort_by_cached_key(|pod| {
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
