@@ -4,11 +4,14 @@
 //! |---|---|
 //! | [`cloud`] | the [`CloudProvider`] trait, instances and errors |
 //! | [`catalog`] | instance types, offerings and prices by region |
+//! | [`sim`] | the simulated cloud: machines in memory, Nodes that join |
 //!
 //! Controllers know the trait only.
 
 pub mod catalog;
 pub mod cloud;
+pub mod sim;
 
 pub use catalog::{Catalog, CatalogError};
 pub use cloud::{CloudProvider, Instance, ProviderError};
+pub use sim::{SimCloud, Timings};

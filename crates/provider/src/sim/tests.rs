@@ -1,0 +1,364 @@
+use aerostat_api::builtin;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
+use serde_json::Value;
+
+use super::*;
+use crate::Catalog;
+
+/// An API server that remembers what it was asked, and when.
+#[derive(Clone)]
+struct Server {
+    clock: Clock,
+    asked: Arc<Mutex<Vec<(SignedDuration, String, Value)>>>,
+    /// How many requests still fail.
+    failures: Arc<Mutex<u32>>,
+    /// Whether it drops the status of a new object, as servers do for most kinds.
+    drops_status: bool,
+}
+
+impl Server {
+    fn new(clock: Clock) -> Self {
+        let failures = Arc::new(Mutex::new(0));
+        Self { clock, asked: Arc::default(), failures, drops_status: false }
+    }
+
+    fn client(&self) -> kube::Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request| server.clone().answer(request));
+        kube::Client::new(service, "default")
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
+        let call = format!("{} {}", request.method(), request.uri().path());
+        let post = request.method() == Method::POST;
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let mut object: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let at = self.clock.now().duration_since(START);
+        self.asked.lock().unwrap().push((at, call, object.clone()));
+        let mut failures = self.failures.lock().unwrap();
+        if *failures > 0 {
+            *failures -= 1;
+            let status = json!({"kind": "Status", "status": "Failure", "code": 500,
+                "message": "etcdserver: request timed out", "reason": "InternalError"});
+            return Ok(reply(StatusCode::INTERNAL_SERVER_ERROR, &status));
+        }
+        if post && self.drops_status {
+            object.as_object_mut().unwrap().remove("status");
+        }
+        Ok(reply(StatusCode::CREATED, &object))
+    }
+
+    /// Milliseconds from the start, and call.
+    fn calls(&self) -> Vec<(i128, String)> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|(at, call, _)| (at.as_millis(), call.clone())).collect()
+    }
+
+    fn body(&self, index: usize) -> Value {
+        self.asked.lock().unwrap()[index].2.clone()
+    }
+}
+
+fn reply(status: StatusCode, object: &Value) -> Response<Body> {
+    let body = Body::from(serde_json::to_vec(object).unwrap());
+    Response::builder().status(status).body(body).unwrap()
+}
+
+const START: Timestamp = Timestamp::constant(1_700_000_000, 0);
+
+fn world() -> (SimCloud, Server) {
+    let server = Server::new(Clock::simulated(START));
+    (cloud(&server, 7), server)
+}
+
+fn cloud(server: &Server, seed: u64) -> SimCloud {
+    let tokyo = Catalog::embedded().region("ap-northeast-1").unwrap();
+    let seeds = Seeds::new(seed);
+    SimCloud::new(tokyo, server.clock, seeds, Timings::default(), server.client())
+}
+
+/// A claim of the general-purpose pool, further constrained.
+fn claim(uid: &str, requirements: Value, requests: Value) -> NodeClaim {
+    let pool = builtin::general_purpose().spec.template.spec;
+    let mut all = serde_json::to_value(&pool.requirements).unwrap();
+    all.as_array_mut().unwrap().extend(requirements.as_array().unwrap().iter().cloned());
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": "general-purpose-2bsv6",
+            "uid": uid,
+            "labels": {"karpenter.sh/nodepool": "general-purpose", "team": "red"},
+        },
+        "spec": {
+            "requirements": all,
+            "resources": {"requests": requests},
+            "nodeClassRef": pool.node_class_ref,
+            "taints": [{"key": "dedicated", "value": "ci", "effect": "NoSchedule"}],
+            "startupTaints": [{"key": "wait", "effect": "NoExecute"}],
+        },
+    });
+    serde_json::from_value(claim).unwrap()
+}
+
+fn plain(uid: &str) -> NodeClaim {
+    claim(uid, json!([]), json!({"cpu": "500m", "memory": "1000Mi", "pods": "1"}))
+}
+
+fn choice(instance: &Instance) -> [&str; 3] {
+    [labels::INSTANCE_TYPE, labels::ZONE, labels::CAPACITY_TYPE]
+        .map(|key| instance.labels[key].as_str())
+}
+
+fn key(instance_type: &str, zone: &str) -> OfferingKey {
+    OfferingKey {
+        instance_type: instance_type.to_owned(),
+        zone: format!("ap-northeast-1{zone}"),
+        capacity_type: "on-demand".to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_gets_the_cheapest_machine_and_its_node_joins() {
+    let (cloud, server) = world();
+    let instance = cloud.create(&plain("u1")).await.unwrap();
+    assert_eq!(server.clock.now().duration_since(START), SignedDuration::from_secs(2));
+    assert_eq!(choice(&instance), ["c5a.large", "ap-northeast-1a", "on-demand"]);
+    let name = instance.provider_id.strip_prefix("aws:///ap-northeast-1a/").unwrap();
+    assert!(name.starts_with("i-0") && name.len() == 19, "{name}");
+    assert_eq!(server.calls(), [], "not before it has booted");
+
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls(), [(25_000, "POST /api/v1/nodes".to_owned())]);
+    let node = server.body(0);
+    assert_eq!(node["metadata"]["name"], name);
+    assert_eq!(node["metadata"]["annotations"], json!({"sim.aerostat.dev/kubelet": "true"}));
+    let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or("absent");
+    assert_eq!(label("kubernetes.io/hostname"), name);
+    assert_eq!(label("karpenter.sh/nodepool"), "general-purpose");
+    assert_eq!(label("team"), "red");
+    assert_eq!(label("eks.amazonaws.com/nodeclass"), "default");
+    assert_eq!(label("eks.amazonaws.com/instance-category"), "c");
+    assert_eq!(label("topology.kubernetes.io/zone"), "ap-northeast-1a");
+    assert_eq!(label("failure-domain.beta.kubernetes.io/zone"), "ap-northeast-1a");
+    assert_eq!(label("karpenter.sh/registered"), "absent");
+    assert_eq!(
+        node["spec"],
+        json!({
+            "providerID": instance.provider_id,
+            "taints": [
+                {"key": "dedicated", "value": "ci", "effect": "NoSchedule"},
+                {"key": "wait", "effect": "NoExecute"},
+                {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+            ],
+        })
+    );
+    let status = &node["status"];
+    assert_eq!(
+        status["allocatable"],
+        json!({"cpu": "1930m", "memory": "3114Mi", "ephemeral-storage": "71Gi", "pods": "29"})
+    );
+    assert_eq!(status["capacity"]["cpu"], "2");
+    assert_eq!(
+        status["addresses"],
+        json!([
+            {"type": "InternalIP", "address": "10.0.100.4"},
+            {"type": "InternalDNS", "address": format!("{name}.ap-northeast-1.compute.internal")},
+            {"type": "Hostname", "address": name},
+        ])
+    );
+    assert_eq!(status["conditions"][0]["type"], "Ready");
+    assert_eq!(status["conditions"][0]["status"], "False");
+    assert_eq!(status["conditions"][0]["reason"], "KubeletNotReady");
+    let info = &status["nodeInfo"];
+    assert!(info["kubeletVersion"].as_str().unwrap().starts_with("v1.36.3-eks-"));
+    assert!(info["osImage"].as_str().unwrap().starts_with("Bottlerocket (EKS Auto, Standard) "));
+    assert_eq!(info["architecture"], "amd64");
+    assert!(info["systemUUID"].as_str().unwrap().starts_with("ec2"));
+    assert_eq!(info["systemUUID"].as_str().unwrap().len(), 36);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_drops_the_status_gets_it_again() {
+    let mut server = Server::new(Clock::simulated(START));
+    server.drops_status = true;
+    let cloud = cloud(&server, 7);
+    let instance = cloud.create(&plain("u1")).await.unwrap();
+    server.clock.sleep(Duration::from_secs(60)).await;
+    let name = instance.provider_id.rsplit('/').next().unwrap();
+    let patch = format!("PATCH /api/v1/nodes/{name}/status");
+    assert_eq!(server.calls()[1..], [(25_000, patch)]);
+    assert_eq!(server.body(1)["status"], server.body(0)["status"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn registration_is_tried_until_it_succeeds() {
+    let (cloud, server) = world();
+    *server.failures.lock().unwrap() = 3;
+    cloud.create(&plain("u1")).await.unwrap();
+    server.clock.sleep(Duration::from_secs(60)).await;
+    let times: Vec<i128> = server.calls().into_iter().map(|(at, _)| at).collect();
+    assert_eq!(times, [25_000, 25_100, 25_300, 25_700]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_gets_one_machine_however_often_it_asks() {
+    let (cloud, server) = world();
+    let first = cloud.create(&plain("u1")).await.unwrap();
+    assert_eq!(cloud.create(&plain("u1")).await.unwrap(), first);
+    let second = cloud.create(&plain("u2")).await.unwrap();
+    assert_ne!(second.provider_id, first.provider_id);
+    let listed = cloud.list().await.unwrap();
+    assert_eq!(listed.len(), 2);
+    assert!(listed.is_sorted_by(|a, b| a.provider_id < b.provider_id));
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_boots_even_if_nobody_waits_for_the_answer() {
+    let (cloud, server) = world();
+    let claim = plain("u1");
+    let waited = tokio::time::timeout(Duration::from_secs(1), cloud.create(&claim)).await;
+    assert!(waited.is_err());
+    let listed = cloud.list().await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(cloud.create(&claim).await.unwrap(), listed[0]);
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_follow_the_seed() {
+    let server = Server::new(Clock::simulated(START));
+    let [one, same, other] = [cloud(&server, 1), cloud(&server, 1), cloud(&server, 2)];
+    let one = one.create(&plain("u1")).await.unwrap();
+    assert_eq!(same.create(&plain("u1")).await.unwrap(), one);
+    assert_ne!(other.create(&plain("u1")).await.unwrap(), one);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_ends_is_gone_after_a_while() {
+    let (cloud, server) = world();
+    let instance = cloud.create(&plain("u1")).await.unwrap();
+    let id = instance.provider_id.as_str();
+    server.clock.sleep(Duration::from_secs(60)).await;
+    cloud.delete(id).await.unwrap();
+    server.clock.sleep(Duration::from_secs(4)).await;
+    assert_eq!(cloud.get(id).await.unwrap(), instance, "still shutting down");
+    cloud.delete(id).await.unwrap();
+    server.clock.sleep(Duration::from_secs(2)).await;
+    let gone = ProviderError::NotFound(format!("instance {id} is not there (any more)"));
+    assert_eq!(cloud.get(id).await, Err(gone.clone()));
+    assert_eq!(cloud.delete(id).await, Err(gone));
+    assert_eq!(cloud.list().await, Ok(vec![]));
+    assert_eq!(server.calls().len(), 1, "the Node is left to others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_ends_while_it_boots_never_joins() {
+    let (cloud, server) = world();
+    let instance = cloud.create(&plain("u1")).await.unwrap();
+    cloud.delete(&instance.provider_id).await.unwrap();
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_out_of_stock_is_not_launched() {
+    let (cloud, server) = world();
+    cloud.set_unavailable(&BTreeSet::from([key("c5a.large", "a")]));
+    let next_zone = cloud.create(&plain("u1")).await.unwrap();
+    assert_eq!(choice(&next_zone), ["c5a.large", "ap-northeast-1c", "on-demand"]);
+    let gone = BTreeSet::from([key("c5a.large", "a"), key("c5a.large", "c")]);
+    cloud.set_unavailable(&gone);
+    let next_type = cloud.create(&plain("u2")).await.unwrap();
+    assert_eq!(choice(&next_type), ["c6a.large", "ap-northeast-1a", "on-demand"]);
+
+    let types = cloud.instance_types(&builtin::general_purpose()).unwrap();
+    let kind = types.iter().find(|kind| kind.name == "c5a.large").unwrap();
+    let stock: Vec<bool> = kind.offerings.iter().map(|offering| offering.available).collect();
+    assert_eq!(stock, [false, true, false, true], "on-demand and spot of two zones");
+
+    let only = json!([{"key": labels::INSTANCE_TYPE, "operator": "In", "values": ["c5a.large"]}]);
+    let before = server.clock.now();
+    let error = cloud.create(&claim("u3", only, json!({}))).await.unwrap_err();
+    assert_eq!(
+        error,
+        ProviderError::InsufficientCapacity(
+            "all requested instance types were unavailable during launch".to_owned()
+        )
+    );
+    assert_eq!(server.clock.now().duration_since(before), SignedDuration::from_secs(2));
+    cloud.set_unavailable(&BTreeSet::new());
+    assert_eq!(choice(&cloud.create(&plain("u4")).await.unwrap())[0], "c5a.large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requirements_and_requests_decide() {
+    let (cloud, _server) = world();
+    let one_of =
+        |key: &str, values: &[&str]| json!([{"key": key, "operator": "In", "values": values}]);
+    let cases = [
+        // c5a is not sold in zone d.
+        (one_of(labels::ZONE, &["ap-northeast-1d"]), json!({}), "c6a.large"),
+        (json!([]), json!({"cpu": "1930m", "memory": "3114Mi"}), "c5a.large"),
+        (json!([]), json!({"cpu": "1931m"}), "c5a.xlarge"),
+        (json!([]), json!({"memory": "6Gi"}), "m6a.large"),
+        (
+            json!([{"key": "eks.amazonaws.com/instance-generation", "operator": "Gt", "values": ["6"]}]),
+            json!({}),
+            "c7i-flex.large",
+        ),
+        // Most types have no local disk, and so not the label.
+        (
+            json!([{"key": "eks.amazonaws.com/instance-local-nvme", "operator": "Exists"}]),
+            json!({}),
+            "c6id.large",
+        ),
+        // Labels that come with the claim are no matter of types.
+        (one_of("team", &["red"]), json!({}), "c5a.large"),
+    ];
+    for (index, (requirements, requests, expected)) in cases.into_iter().enumerate() {
+        let claim = claim(&format!("u{index}"), requirements, requests);
+        assert_eq!(choice(&cloud.create(&claim).await.unwrap())[0], expected, "case {index}");
+    }
+    let gpu = claim("u8", json!([]), json!({"nvidia.com/gpu": "1"}));
+    assert_eq!(
+        cloud.create(&gpu).await.unwrap_err(),
+        ProviderError::InsufficientCapacity(
+            "no offering meets the claim's requirements and carries its requests".to_owned()
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn spot_is_taken_where_it_is_allowed() {
+    let (cloud, _server) = world();
+    let mut claim = plain("u1");
+    claim.spec.requirements[0].values.push("spot".to_owned());
+    let instance = cloud.create(&claim).await.unwrap();
+    assert_eq!(choice(&instance)[2], "spot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_served_says_why() {
+    let (cloud, _server) = world();
+    let mut pool = builtin::general_purpose();
+    pool.spec.template.spec.node_class_ref.kind = "EC2NodeClass".to_owned();
+    assert_eq!(
+        cloud.instance_types(&pool).unwrap_err().to_string(),
+        "nodeClassRef is EC2NodeClass in group eks.amazonaws.com; \
+         the simulated provider knows NodeClass in group eks.amazonaws.com"
+    );
+    let mut claim = plain("u1");
+    claim.spec.requirements[1].operator = "Like".to_owned();
+    let error = cloud.create(&claim).await.unwrap_err().to_string();
+    assert!(error.starts_with("spec.requirements[1]: unknown operator \"Like\""), "{error}");
+    claim.metadata.uid = None;
+    let error = cloud.create(&claim).await.unwrap_err().to_string();
+    assert_eq!(error, "the claim has no UID: create it first");
+}
