@@ -17,6 +17,7 @@
 //! | [`table`] | what kubectl prints of objects |
 //! | [`informer`] | what in-process controllers watch with |
 //! | [`bootstrap`] | the objects that every cluster begins with |
+//! | [`scheduler`] | places pods on nodes |
 //! | [`events`] | recording and expiring `Event` objects |
 //! | [`status`] | errors, in the words and codes of Kubernetes |
 //!
@@ -30,6 +31,7 @@ pub mod events;
 pub mod informer;
 pub mod kinds;
 pub mod registry;
+pub mod scheduler;
 pub mod status;
 pub mod store;
 pub mod table;

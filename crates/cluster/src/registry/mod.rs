@@ -21,6 +21,7 @@ use crate::status::Status;
 use crate::store::{Object, Resource, Store};
 
 pub use bind::Binding;
+pub(crate) use bind::set_pod_condition;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use typed::Typed;
 pub use write::{Part, WriteOptions, timestamp};

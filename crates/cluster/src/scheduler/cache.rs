@@ -1,0 +1,262 @@
+//! Nodes, what is on them, and what is meant for them; kept up to date change by change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aerostat_engine::node::{Node, Usage};
+use aerostat_engine::pod::PodKey;
+use aerostat_engine::resources::Resources;
+
+use super::pod::PodInfo;
+
+/// A node's place in the cache; places of nodes that went are used again.
+pub(super) type Slot = usize;
+
+/// A node with its pods.
+#[derive(Debug, Default)]
+pub(super) struct NodeInfo {
+    /// The node; `None` if only its pods are known.
+    pub(super) node: Option<Node>,
+    /// What its pods use.
+    pub(super) usage: Usage,
+    /// The pods on it, assumed ones included.
+    pub(super) pods: BTreeMap<PodKey, Arc<PodInfo>>,
+    /// The pods that a preemption makes room on it for.
+    pub(super) nominated: BTreeMap<PodKey, Arc<PodInfo>>,
+    /// Changes with every change of it, and is no other node's ever.
+    pub(super) generation: u64,
+}
+
+impl NodeInfo {
+    /// What is used as `pod` sees it: nominated pods of the same or a higher priority count too.
+    pub(super) fn usage_for(&self, pod: &PodInfo) -> Usage {
+        let mut usage = self.usage.clone();
+        for other in self.nominated.values() {
+            if other.pod.priority >= pod.pod.priority && other.pod.uid != pod.pod.uid {
+                usage.add(&other.pod);
+            }
+        }
+        usage
+    }
+}
+
+/// Everything that pods may be placed on.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    slots: Vec<Option<NodeInfo>>,
+    free: Vec<Slot>,
+    by_name: BTreeMap<String, Slot>,
+    /// Where each placed pod is.
+    placed: BTreeMap<PodKey, Slot>,
+    /// Where each nominated pod is meant to go.
+    nominated: BTreeMap<PodKey, Slot>,
+    generation: u64,
+    nodes: usize,
+    /// On how many nodes each image is.
+    images: BTreeMap<String, usize>,
+    images_generation: u64,
+}
+
+impl Cache {
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes
+    }
+
+    /// Changes with every change of anything.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Changes when images come to nodes or leave them, or the number of nodes changes.
+    pub(super) fn images_generation(&self) -> u64 {
+        self.images_generation
+    }
+
+    /// On how many nodes an image is.
+    pub(super) fn nodes_with_image(&self, image: &str) -> usize {
+        self.images.get(image).copied().unwrap_or(0)
+    }
+
+    /// The nodes that are there, by place.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (Slot, &Node, &NodeInfo)> {
+        self.slots.iter().enumerate().filter_map(|(slot, info)| {
+            let info = info.as_ref()?;
+            Some((slot, info.node.as_ref()?, info))
+        })
+    }
+
+    /// The node at a place, if it is there.
+    pub(super) fn at(&self, slot: Slot) -> Option<(&Node, &NodeInfo)> {
+        let info = self.slots.get(slot)?.as_ref()?;
+        Some((info.node.as_ref()?, info))
+    }
+
+    /// The place of a node that is there.
+    pub(super) fn slot(&self, name: &str) -> Option<Slot> {
+        let slot = *self.by_name.get(name)?;
+        self.at(slot).map(|_| slot)
+    }
+
+    /// Takes a node in, or its new state; returns its state before.
+    pub(super) fn set_node(&mut self, node: Node) -> Option<Node> {
+        let slot = self.slot_of(&node.name);
+        let info = self.slots[slot].as_mut()?;
+        let images: Vec<String> = node.images.keys().cloned().collect();
+        let old = info.node.replace(node);
+        let gone: Vec<String> = old.iter().flat_map(|old| old.images.keys().cloned()).collect();
+        if old.is_none() {
+            self.nodes += 1;
+            self.images_generation += 1;
+        }
+        if images != gone {
+            self.count_images(&gone, &images);
+        }
+        self.touch(slot);
+        old
+    }
+
+    /// Lets a node go. Its pods stay known until they go themselves.
+    pub(super) fn remove_node(&mut self, name: &str) {
+        let Some(slot) = self.slot(name) else { return };
+        let Some(info) = self.slots[slot].as_mut() else { return };
+        if let Some(node) = info.node.take() {
+            self.nodes -= 1;
+            self.images_generation += 1;
+            let gone: Vec<String> = node.images.into_keys().collect();
+            self.count_images(&gone, &[]);
+        }
+        self.touch(slot);
+        self.tidy(name, slot);
+    }
+
+    /// Takes a placed pod in, or its new state.
+    pub(super) fn place(&mut self, pod: &Arc<PodInfo>) {
+        let Some(node) = &pod.pod.node else { return };
+        let key = pod.key();
+        self.remove_pod(&key);
+        let slot = self.slot_of(node);
+        if let Some(info) = self.slots[slot].as_mut() {
+            info.usage.add(&pod.pod);
+            info.pods.insert(key.clone(), pod.clone());
+        }
+        self.placed.insert(key, slot);
+        self.touch(slot);
+    }
+
+    /// What a placed pod asks for, as it is counted.
+    pub(super) fn requests(&self, key: &PodKey) -> Option<Resources> {
+        let info = self.slots[*self.placed.get(key)?].as_ref()?;
+        Some(info.pods.get(key)?.pod.requests.clone())
+    }
+
+    /// Lets a placed pod go; returns the name of the node that it was on.
+    pub(super) fn remove_pod(&mut self, key: &PodKey) -> Option<String> {
+        let slot = self.placed.remove(key)?;
+        let info = self.slots[slot].as_mut()?;
+        let pod = info.pods.remove(key)?;
+        info.usage.remove(&pod.pod);
+        let name = pod.pod.node.clone()?;
+        self.touch(slot);
+        self.tidy(&name, slot);
+        Some(name)
+    }
+
+    /// Notes which node a pod is meant for; `None` for none. Returns the node that it no longer
+    /// is meant for.
+    pub(super) fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) -> Option<String> {
+        let key = pod.key();
+        if self.keeps_nomination(&key, pod, node) {
+            return None;
+        }
+        let old = self.nominated.remove(&key).and_then(|slot| {
+            let name = self.name_of(slot);
+            if let Some(info) = self.slots[slot].as_mut() {
+                info.nominated.remove(&key);
+            }
+            self.touch(slot);
+            if let Some(name) = &name {
+                self.tidy(name, slot);
+            }
+            name
+        });
+        if let Some(node) = node {
+            let slot = self.slot_of(node);
+            if let Some(info) = self.slots[slot].as_mut() {
+                info.nominated.insert(key.clone(), pod.clone());
+            }
+            self.nominated.insert(key, slot);
+            self.touch(slot);
+        }
+        old.filter(|old| Some(old.as_str()) != node)
+    }
+
+    /// Whether a nomination is as it was, so that nothing has to be looked at again.
+    fn keeps_nomination(&self, key: &PodKey, pod: &PodInfo, node: Option<&str>) -> bool {
+        let Some(slot) = self.nominated.get(key) else { return node.is_none() };
+        node.is_some_and(|node| self.by_name.get(node) == Some(slot))
+            && self.slots[*slot].as_ref().and_then(|info| info.nominated.get(key)).is_some_and(
+                |old| old.pod.uid == pod.pod.uid && old.pod.requests == pod.pod.requests,
+            )
+    }
+
+    /// The node that a pod is meant for.
+    pub(super) fn nomination(&self, key: &PodKey) -> Option<Slot> {
+        self.nominated.get(key).copied()
+    }
+
+    fn name_of(&self, slot: Slot) -> Option<String> {
+        // Nominations are few, and those on a node that is not there fewer.
+        let named = self.at(slot).map(|(node, _)| node.name.clone());
+        named.or_else(|| {
+            self.by_name.iter().find(|(_, at)| **at == slot).map(|(name, _)| name.clone())
+        })
+    }
+
+    fn slot_of(&mut self, name: &str) -> Slot {
+        if let Some(slot) = self.by_name.get(name) {
+            return *slot;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(NodeInfo::default());
+        self.by_name.insert(name.to_owned(), slot);
+        slot
+    }
+
+    /// Frees the place of a node that is not there and that nobody is on or meant for.
+    fn tidy(&mut self, name: &str, slot: Slot) {
+        let empty = self.slots[slot].as_ref().is_some_and(|info| {
+            info.node.is_none() && info.pods.is_empty() && info.nominated.is_empty()
+        });
+        if empty {
+            self.slots[slot] = None;
+            self.by_name.remove(name);
+            self.free.push(slot);
+        }
+    }
+
+    fn touch(&mut self, slot: Slot) {
+        self.generation += 1;
+        if let Some(info) = self.slots[slot].as_mut() {
+            info.generation = self.generation;
+        }
+    }
+
+    fn count_images(&mut self, gone: &[String], come: &[String]) {
+        self.images_generation += 1;
+        for image in gone {
+            if let Some(count) = self.images.get_mut(image) {
+                *count -= 1;
+                if *count == 0 {
+                    self.images.remove(image);
+                }
+            }
+        }
+        for image in come {
+            *self.images.entry(image.clone()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The scheduler: default profile, one pod after the other.
+//!
+//! ```text
+//! informers ──> cache (nodes, pods on them, nominations) ──┐
+//!     └──────> hints ──> queue ──pop──> attempt: filter, score ──> writes: bind, event
+//!                          ^              └ nothing fits: preemption ──> writes: condition,
+//!                          └───────────────────────────────────────────  event, victims
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `queue` | which pod is next; back-off; pods that wait for a change |
+//! | `hints` | which pods a change may help |
+//! | `class` | pods that are alike, so that what is found out about one holds for all |
+//! | `cache` | nodes and what is on them |
+//! | `filter`, `score`, `preemption` | the decisions; predicates are the engine's |
+//! | `attempt`, `writes` | one attempt, and what it writes |
+//! | `messages`, `events` | the texts |
+//!
+//! Behaviour is kube-scheduler's of v1.36 (kubernetes `pkg/scheduler`) with these differences: all
+//! nodes are looked at, not a sample; equals are drawn from a seeded stream; `hints` and `queue`
+//! say where they wake fewer pods. A pod with constraints that are not judged yet (pod affinity,
+//! topology spread, volumes to be bound, resource claims) is not placed, and told so.
+
+mod attempt;
+mod cache;
+mod class;
+mod events;
+mod filter;
+mod hints;
+mod messages;
+mod pdb;
+mod pod;
+mod preemption;
+mod queue;
+mod score;
+#[cfg(test)]
+mod tests;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aerostat_clock::Stream;
+use aerostat_engine::node::Node;
+use aerostat_engine::pod::PodKey;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use crate::informer::Change;
+use crate::registry::Cluster;
+use cache::Cache;
+use class::Classes;
+use pdb::Budget;
+use pod::PodInfo;
+use queue::{Queue, Wake};
+
+/// So many attempts are made before others get their turn.
+const ATTEMPTS_AT_ONCE: u32 = 32;
+
+/// Places pods on nodes for as long as the cluster is there.
+pub async fn run(cluster: Cluster) {
+    let mut nodes = cluster.informer::<core::Node>();
+    let mut pods = cluster.informer::<core::Pod>();
+    let mut budgets = cluster.informer::<PodDisruptionBudget>();
+    let mut scheduler = Scheduler::new(cluster.clone());
+    let mut attempts = 0;
+    loop {
+        while let Some(change) = nodes.try_next() {
+            scheduler.on_node(change);
+        }
+        while let Some(change) = pods.try_next() {
+            scheduler.on_pod(change);
+        }
+        while let Some(change) = budgets.try_next() {
+            scheduler.on_budget(change);
+        }
+        scheduler.wake_for_freed_room();
+        let now = cluster.clock().now();
+        scheduler.queue.flush(now);
+        if let Some(key) = scheduler.queue.pop(now) {
+            scheduler.attempt(&key);
+            attempts += 1;
+            if attempts % ATTEMPTS_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        let due = scheduler.queue.next_timer();
+        let timer = async {
+            match due {
+                Some(due) => cluster.clock().sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            change = nodes.next() => match change {
+                Some(change) => scheduler.on_node(change),
+                None => return,
+            },
+            change = pods.next() => match change {
+                Some(change) => scheduler.on_pod(change),
+                None => return,
+            },
+            change = budgets.next() => match change {
+                Some(change) => scheduler.on_budget(change),
+                None => return,
+            },
+            () = timer => {}
+        }
+    }
+}
+
+struct Scheduler {
+    cluster: Cluster,
+    cache: Cache,
+    classes: Classes,
+    queue: Queue,
+    budgets: BTreeMap<PodKey, Budget>,
+    /// Nodes on which room has become free.
+    freed: BTreeSet<String>,
+    stream: Stream,
+}
+
+impl Scheduler {
+    fn new(cluster: Cluster) -> Self {
+        let stream = cluster.seeds().stream("scheduler");
+        Self {
+            cluster,
+            cache: Cache::default(),
+            classes: Classes::default(),
+            queue: Queue::default(),
+            budgets: BTreeMap::new(),
+            freed: BTreeSet::new(),
+            stream,
+        }
+    }
+
+    fn on_node(&mut self, change: Change<core::Node>) {
+        let new = match change {
+            Change::Deleted(node) => {
+                self.cache.remove_node(node.metadata.name.as_deref().unwrap_or_default());
+                return;
+            }
+            Change::Applied { new, .. } => new,
+        };
+        let node = match Node::from_k8s(&new) {
+            Ok(node) => node,
+            Err(error) => {
+                tracing::error!(node = ?new.metadata.name, error, "node cannot be read");
+                return;
+            }
+        };
+        let known = self.cache.slot(&node.name).and_then(|slot| self.cache.at(slot));
+        if known.is_some_and(|(known, _)| *known == node) {
+            return;
+        }
+        let old = self.cache.set_node(node.clone());
+        let now = self.cluster.clock().now();
+        for class in self.queue.unschedulable_classes() {
+            let Some(sample) = self.classes.get(class).map(|class| &class.sample) else { continue };
+            if hints::node_may_help(sample, old.as_ref(), &node) {
+                self.queue.wake_class(class, Wake::Many, now);
+            }
+        }
+    }
+
+    fn on_pod(&mut self, change: Change<core::Pod>) {
+        let new = match change {
+            Change::Deleted(pod) => {
+                let key = (
+                    pod.metadata.namespace.clone().unwrap_or_default(),
+                    pod.metadata.name.clone().unwrap_or_default(),
+                );
+                self.drop_waiting(&key);
+                self.freed.extend(self.cache.remove_pod(&key));
+                return;
+            }
+            Change::Applied { new, old } => {
+                if old.is_some_and(|old| !pod::differs(&old, &new)) {
+                    return;
+                }
+                new
+            }
+        };
+        let info = match PodInfo::read(&new) {
+            Ok(info) => Arc::new(info),
+            Err(error) => {
+                tracing::error!(pod = ?new.metadata.name, error, "pod cannot be read");
+                return;
+            }
+        };
+        let key = info.key();
+        if info.waits() {
+            self.take_waiting(info);
+        } else if info.placed() {
+            self.drop_waiting(&key);
+            let before = self.cache.requests(&key);
+            self.cache.place(&info);
+            if before.is_some_and(|before| !info.pod.requests.covers(&before)) {
+                self.freed.extend(info.pod.node.clone());
+            }
+        } else {
+            self.drop_waiting(&key);
+            self.freed.extend(self.cache.remove_pod(&key));
+        }
+    }
+
+    fn on_budget(&mut self, change: Change<PodDisruptionBudget>) {
+        let (Change::Applied { new: pdb, .. } | Change::Deleted(pdb)) = &change;
+        let key = (
+            pdb.metadata.namespace.clone().unwrap_or_default(),
+            pdb.metadata.name.clone().unwrap_or_default(),
+        );
+        match Budget::read(pdb) {
+            Some(budget) if matches!(change, Change::Applied { .. }) => {
+                self.budgets.insert(key, budget);
+            }
+            _ => drop(self.budgets.remove(&key)),
+        }
+    }
+
+    /// A pod begins to wait, or changed while it waits.
+    fn take_waiting(&mut self, info: Arc<PodInfo>) {
+        let key = info.key();
+        let left = self.cache.nominate(&info, info.pod.nominated_node.as_deref());
+        self.freed.extend(left);
+        let class = self.classes.join(&info);
+        let now = self.cluster.clock().now();
+        let old = self.queue.get(&key).map(|old| (old.class, old.info.clone()));
+        if let Some((old_class, old)) = old {
+            let same = old_class == class
+                && old.pod.gated == info.pod.gated
+                && old.pod.uid == info.pod.uid;
+            self.classes.leave(old_class);
+            if same && let Some(queued) = self.queue.get_mut(&key) {
+                queued.info = info;
+                return;
+            }
+            self.queue.remove(&key, now);
+        }
+        self.queue.add(info, class, now);
+    }
+
+    /// A pod waits no longer.
+    fn drop_waiting(&mut self, key: &PodKey) {
+        let now = self.cluster.clock().now();
+        let Some(queued) = self.queue.remove(key, now) else { return };
+        self.classes.leave(queued.class);
+        self.freed.extend(self.cache.nominate(&queued.info, None));
+    }
+
+    /// Wakes the pods that room which has become free may help.
+    fn wake_for_freed_room(&mut self) {
+        if self.freed.is_empty() {
+            return;
+        }
+        let now = self.cluster.clock().now();
+        for name in std::mem::take(&mut self.freed) {
+            let Some(slot) = self.cache.slot(&name) else { continue };
+            let Some((node, info)) = self.cache.at(slot) else { continue };
+            for key in info.nominated.keys() {
+                self.queue.wake(key, now);
+            }
+            for class in self.queue.unschedulable_classes() {
+                let Some(class_info) = self.classes.get(class) else { continue };
+                if hints::room_may_help(&class_info.sample, node, info) {
+                    self.queue.wake_class(class, Wake::One, now);
+                }
+            }
+        }
+    }
+}
