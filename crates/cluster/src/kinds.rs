@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::store::Resource;
 
 /// A kind as the API serves it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Kind {
     /// API group, empty for core.
     pub group: String,
@@ -33,17 +33,42 @@ pub struct Kind {
     pub unconditional_update: bool,
     /// Whether a PUT may create.
     pub create_on_update: bool,
+    /// Whether it can only be listed: nothing stands behind it here, and there is none of it.
+    pub read_only: bool,
     /// The CRD behind it; `None` for built-ins.
     pub custom: Option<Arc<CustomKind>>,
 }
 
 /// What a CRD says of a kind.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default)]
 pub struct CustomKind {
     /// The CRD's name.
     pub definition: String,
+    /// `NodePoolList`; the kind of its lists.
+    pub list_kind: String,
+    /// Every version that is served; one of them is [`Kind::version`].
+    pub served: Vec<String>,
+    /// `openAPIV3Schema`, as published.
+    pub document: serde_json::Value,
+    /// Whether the CRD is being deleted.
+    pub terminating: bool,
+    /// Where `/scale` finds its numbers.
+    pub scale: Option<ScalePaths>,
+    /// `selectableFields`, without their leading dot.
+    pub selectable_fields: Vec<String>,
     /// `additionalPrinterColumns` of the version that is served.
     pub columns: Vec<PrinterColumn>,
+}
+
+/// Where the scale of a custom object is: paths like `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalePaths {
+    /// How many are wanted.
+    pub spec_replicas: String,
+    /// How many there are.
+    pub status_replicas: String,
+    /// Which pods they are, as a query.
+    pub selector: Option<String>,
 }
 
 /// A column of a custom kind's table.
@@ -70,6 +95,15 @@ impl Kind {
         (self.group.clone(), self.plural.clone())
     }
 
+    /// The kind of its lists: `PodList`.
+    #[must_use]
+    pub fn list_kind(&self) -> String {
+        match &self.custom {
+            Some(custom) => custom.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
+    }
+
     /// `v1`, `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
@@ -86,6 +120,7 @@ const STATUS: u8 = 2;
 const SCALE: u8 = 4;
 const GENERATION: u8 = 8;
 const CREATE_ON_UPDATE: u8 = 16;
+const READ_ONLY: u8 = 32;
 
 /// Group, version, kind, plural, short names, categories, traits. Source: the discovery documents
 /// of Kubernetes v1.36.
@@ -125,6 +160,10 @@ const BUILTIN: &[(&str, &str, &str, &str, &str, &str, u8)] = &[
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", "", 0),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", "", NAMESPACED),
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", "", NAMESPACED),
+    ("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", "", "", READ_ONLY),
+    ("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "", "", NAMESPACED | READ_ONLY),
+    ("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", "", "", NAMESPACED | READ_ONLY),
+    ("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "", "", READ_ONLY),
     ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", "", GENERATION),
     ("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "", "", GENERATION),
     ("storage.k8s.io", "v1", "CSINode", "csinodes", "", "", 0),
@@ -153,6 +192,7 @@ pub fn builtin() -> Vec<Kind> {
             generation: traits & GENERATION != 0,
             unconditional_update: true,
             create_on_update: traits & CREATE_ON_UPDATE != 0,
+            read_only: traits & READ_ONLY != 0,
             custom: None,
         })
         .collect()

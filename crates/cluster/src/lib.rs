@@ -15,6 +15,8 @@
 //! | [`registry`] | [`Cluster`]: every read and write, with admission, defaults and validation |
 //! | [`defaults`], [`admission`], [`validation`] | what a write is given, and what it is refused for |
 //! | [`table`] | what kubectl prints of objects |
+//! | [`http`] | the API server: a tower service over the registry |
+//! | [`selectors`] | label and field selectors |
 //! | [`informer`] | what in-process controllers watch with |
 //! | [`bootstrap`] | the objects that every cluster begins with |
 //! | [`scheduler`] | places pods on nodes |
@@ -28,10 +30,12 @@ pub mod admission;
 pub mod bootstrap;
 pub mod defaults;
 pub mod events;
+pub mod http;
 pub mod informer;
 pub mod kinds;
 pub mod registry;
 pub mod scheduler;
+pub mod selectors;
 pub mod status;
 pub mod store;
 pub mod table;

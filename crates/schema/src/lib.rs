@@ -9,7 +9,6 @@
 //!
 //! Everything is a pure function of its arguments and of the table.
 
-pub mod custom;
 pub mod decode;
 pub mod openapi;
 pub mod protobuf;

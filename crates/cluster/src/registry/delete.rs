@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::Cluster;
+use super::{Cluster, custom};
 use super::write::{metadata_mut, timestamp};
 use crate::kinds::Kind;
 use crate::status::Status;
@@ -79,6 +79,9 @@ impl Cluster {
                 Some(Propagation::Orphan) => add_finalizer(metadata, "orphan"),
                 Some(Propagation::Background) | None => {}
             }
+            if custom::is_definition(kind) {
+                add_finalizer(metadata, custom::CLEANUP);
+            }
             let held = metadata
                 .get("finalizers")
                 .and_then(Value::as_array)
@@ -128,7 +131,11 @@ impl Cluster {
     }
 }
 
-fn check_preconditions(kind: &Kind, old: &Object, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) fn check_preconditions(
+    kind: &Kind,
+    old: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
     let conflict = |what: &str, wanted: &str, is: &str| {
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). \

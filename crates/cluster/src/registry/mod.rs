@@ -3,11 +3,16 @@
 //! - [`Cluster`]: the handle; untyped reads here, writes in `write` and `delete`.
 //! - `typed`: the same with Kubernetes' types, for in-process controllers.
 //! - `bind`: how a pod comes to its node.
+//! - `custom`: kinds that come and go with their definitions.
+//! - `evict`, `scale`: what these subresources do.
 //! - `names`: UIDs and generated names, seeded.
 
 mod bind;
+mod custom;
 mod delete;
+mod evict;
 mod names;
+mod scale;
 mod typed;
 mod write;
 
@@ -22,6 +27,7 @@ use crate::store::{Object, Resource, Store};
 
 pub use bind::Binding;
 pub(crate) use bind::set_pod_condition;
+pub use custom::is_terminating;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use typed::Typed;
 pub use write::{Part, WriteOptions, timestamp};

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::Cluster;
+use super::{Cluster, custom};
 use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::{Object, Write};
@@ -72,7 +72,7 @@ impl Cluster {
         mut value: Value,
         options: WriteOptions,
     ) -> Result<Arc<Object>, Status> {
-        defaults::apply(kind, &mut value);
+        default(kind, &mut value);
         let metadata = metadata_mut(&mut value);
         metadata.insert("uid".into(), self.names(super::names::Names::uid).into());
         metadata.insert("creationTimestamp".into(), timestamp(self.clock().now()).into());
@@ -244,7 +244,7 @@ impl Cluster {
                 None => object.remove("status"),
             };
         }
-        defaults::apply(kind, new);
+        default(kind, new);
         if (kind.generation || kind.custom.is_some()) && spec_differs(&old.value, new) {
             let generation = old.value["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
             new["metadata"]["generation"] = generation.into();
@@ -262,10 +262,20 @@ impl Cluster {
     }
 
     /// What follows from a write; CRDs change which kinds are served.
-    pub(super) fn after_write(&self, _kind: &Kind, _object: &Object) {}
+    pub(super) fn after_write(&self, kind: &Kind, object: &Object) {
+        if custom::is_definition(kind) {
+            self.definition_written(object);
+        }
+    }
 
     /// What follows from a removal.
-    pub(super) fn after_remove(&self, _kind: &Kind, _object: &Object) {}
+    pub(super) fn after_remove(&self, kind: &Kind, object: &Object) {
+        if custom::is_definition(kind) {
+            self.definition_removed(object);
+        } else if kind.custom.is_some() {
+            self.custom_removed(kind);
+        }
+    }
 }
 
 /// A time as `metadata.creationTimestamp` shows it: UTC, whole seconds.
@@ -280,6 +290,13 @@ pub(super) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
         value["metadata"] = Value::Object(Map::new());
     }
     value["metadata"].as_object_mut().expect("metadata was just made an object")
+}
+
+fn default(kind: &Kind, value: &mut Value) {
+    if custom::is_definition(kind) {
+        custom::default_definition(value);
+    }
+    defaults::apply(kind, value);
 }
 
 fn copy_field(from: &Value, to: &mut Map<String, Value>, field: &str) {
