@@ -9,6 +9,7 @@
 //!
 //! Everything is a pure function of its arguments and of the table.
 
+pub mod custom;
 pub mod decode;
 pub mod openapi;
 pub mod protobuf;

@@ -254,11 +254,12 @@ fn type_labels(entry: &Entry, region: &str) -> BTreeMap<String, String> {
             (parts.next().unwrap_or(""), parts.next().unwrap_or(""))
         }
     };
-    // In MiB a vCPU: 3 GiB and 6 GiB lie between EC2's 2, 4 and 8.
-    let by_shape = match mebibytes * 1000 / capacity.cpu.max(1) {
+    // 3 and 6 GiB a vCPU lie between EC2's 2, 4 and 8.
+    let per_cpu = mebibytes * 1000 / capacity.cpu.max(1);
+    let by_shape = match per_cpu {
         _ if gpus > 0 => "g",
         ..=3072 => "c",
-        ..=6144 => "m",
+        3073..=6144 => "m",
         _ => "r",
     };
     let (category, generation) = named.unwrap_or((by_shape, "5"));

@@ -47,6 +47,18 @@ mod embedded_data {
     }
 
     #[test]
+    fn every_packed_file_is_a_region() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/data/offerings");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|name| name.strip_suffix(".csv.gz").unwrap().to_owned())
+            .collect();
+        files.sort();
+        assert_eq!(Catalog::embedded().regions(), files);
+    }
+
+    #[test]
     fn an_unknown_region_names_the_known() {
         let error = Catalog::embedded().region("ap-northeast-9").unwrap_err().to_string();
         assert!(error.starts_with("unknown region \"ap-northeast-9\": the catalog has ap-"));

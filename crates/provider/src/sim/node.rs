@@ -97,7 +97,6 @@ fn status(name: &str, machine: &Machine, now: Timestamp) -> NodeStatus {
         message: Some("container runtime status check may not have completed yet".to_owned()),
         last_heartbeat_time: Some(Time(now)),
         last_transition_time: Some(Time(now)),
-        ..NodeCondition::default()
     };
     NodeStatus {
         addresses: Some(vec![

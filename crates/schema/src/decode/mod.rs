@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub use documents::documents;
 pub use typed::prune_unknown;
-pub(crate) use typed::unknown;
+pub(crate) use typed::{prune_metadata, unknown};
 
 use tree::Tree;
 

@@ -64,6 +64,18 @@ pub fn prune_unknown(
         return Err(mismatch(json_name(object), "value", &format!("v1.{name}")));
     };
     walk.object(of_type, map, &Path::Root)?;
+    Ok(walk.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect())
+}
+
+/// The same for the metadata of any object. Returns the paths of unknown fields, from there.
+pub(crate) fn prune_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
+    const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let of_type = table().named(OBJECT_META).ok_or("the table has no ObjectMeta")?;
+    let mut walk = Walk { unknown: Vec::new() };
+    let Value::Object(map) = metadata else {
+        return Err(mismatch(json_name(metadata), "value", "v1.ObjectMeta"));
+    };
+    walk.object(of_type, map, &Path::Root)?;
     Ok(walk.unknown)
 }
 
@@ -74,6 +86,7 @@ pub(crate) fn unknown(group: &str, version: &str, kind: &str) -> String {
 }
 
 struct Walk {
+    /// Paths of the fields that were dropped.
     unknown: Vec<String>,
 }
 
@@ -112,8 +125,7 @@ impl Walk {
                 return true;
             }
             let Some(field) = of_type.field(name) else {
-                let path = Path::Field(path, name);
-                self.unknown.push(format!("unknown field \"{path}\""));
+                self.unknown.push(Path::Field(path, name).to_string());
                 return false;
             };
             if value.is_null() {
