@@ -5,29 +5,58 @@
 //! | [`replicaset`] | as many pods as a ReplicaSet asks for |
 //! | [`deployment`] | ReplicaSets of a Deployment's templates |
 //! | [`job`] | pods of a Job until enough have succeeded |
+//! | [`garbage`] | nothing that has lost its owners |
+//! | [`namespace`] | nothing in namespaces that are going |
+//! | [`service_account`] | an account and the root CA in every namespace |
+//! | [`node_lifecycle`] | conditions and taints of nodes |
+//! | [`taint_eviction`] | pods off nodes that they do not tolerate |
+//! | [`pod_gc`] | no pods that nobody will end |
 //!
-//! Shared by them: `pods` (pods by controller), `pod_control` (create and delete with events),
-//! `queue` (what is due, and when), `victims` (which pods go first), `owner`, `selector`.
+//! Shared by them: `pods` (pods by controller), `pods_by_node`, `pod_control` (create and delete with
+//! events), `queue` (what is due, and when), `victims` (which pods go first), `owner`, `selector`.
 
 pub mod deployment;
 #[cfg(test)]
 mod fixtures;
+pub mod garbage;
 pub mod job;
+pub mod namespace;
+pub mod node_lifecycle;
 mod owner;
 mod pod_control;
+pub mod pod_gc;
 mod pods;
+mod pods_by_node;
 mod queue;
 pub mod replicaset;
 mod selector;
+pub mod service_account;
+pub mod taint_eviction;
 mod victims;
+
+use tokio::task::JoinSet;
 
 use crate::registry::Cluster;
 
-/// Runs all workload controllers until the cluster is gone.
+/// Runs all workload controllers, each as a task of its own; they end with the returned future.
 pub async fn run(cluster: Cluster) {
-    tokio::join!(
-        deployment::run(cluster.clone()),
-        replicaset::run(cluster.clone()),
-        job::run(cluster.clone()),
-    );
+    let mut tasks = JoinSet::new();
+    tasks.spawn(service_account::run(cluster.clone()));
+    tasks.spawn(namespace::run(cluster.clone()));
+    tasks.spawn(deployment::run(cluster.clone()));
+    tasks.spawn(replicaset::run(cluster.clone()));
+    tasks.spawn(job::run(cluster.clone()));
+    tasks.spawn(node_lifecycle::run(cluster.clone()));
+    tasks.spawn(taint_eviction::run(cluster.clone()));
+    tasks.spawn(pod_gc::run(cluster.clone()));
+    tasks.spawn(garbage::run(cluster.clone()));
+    tasks.spawn(crate::events::run(cluster));
+    while let Some(result) = tasks.join_next().await {
+        if let Err(error) = result
+            && let Ok(panic) = error.try_into_panic()
+        {
+            // A controller that is missing would make the cluster lie.
+            std::panic::resume_unwind(panic);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::owner::{controller_of, key};
 use crate::informer::Change;
@@ -34,6 +35,35 @@ pub(super) fn is_terminating(pod: &Pod) -> bool {
 pub(super) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Sets a condition to true; one that is true already only changes its words.
+pub(super) fn set_condition(
+    pod: &mut Pod,
+    type_: &str,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    let mut condition = PodCondition {
+        type_: type_.to_owned(),
+        status: "True".into(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_transition_time: Some(Time(now)),
+        observed_generation: pod.metadata.generation,
+        last_probe_time: None,
+    };
+    match conditions.iter_mut().find(|other| other.type_ == type_) {
+        Some(other) => {
+            if other.status == condition.status {
+                condition.last_transition_time = other.last_transition_time.take();
+            }
+            *other = condition;
+        }
+        None => conditions.push(condition),
+    }
 }
 
 /// Since when it is ready; `None` if it is not.
