@@ -29,6 +29,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use rand::Rng;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::catalog::Region;
 use crate::{CloudProvider, Instance, ProviderError};
@@ -46,8 +47,12 @@ pub struct OfferingKey {
     pub capacity_type: String,
 }
 
-/// The simulated provider: one region of a catalog.
-pub struct SimCloud(Arc<Shared>);
+/// The simulated provider: one region of a catalog. Dropping it stops its machines where they are.
+pub struct SimCloud {
+    shared: Arc<Shared>,
+    /// Machines that boot or shut down.
+    tasks: Mutex<JoinSet<()>>,
+}
 
 struct Shared {
     region: Arc<Region>,
@@ -96,13 +101,15 @@ impl SimCloud {
             types: Arc::new(region.types.clone()),
             draws: seeds.stream("sim-cloud"),
         };
-        Self(Arc::new(Shared { region, clock, timings, client, state: Mutex::new(state) }))
+        let state = Mutex::new(state);
+        let shared = Arc::new(Shared { region, clock, timings, client, state });
+        Self { shared, tasks: Mutex::default() }
     }
 
     /// Makes these offerings, and no others, be out of stock from now on. Names that the region
     /// does not have do no harm.
     pub fn set_unavailable(&self, offerings: &BTreeSet<OfferingKey>) {
-        let mut types = self.0.region.types.clone();
+        let mut types = self.shared.region.types.clone();
         for kind in &mut types {
             for offering in &mut kind.offerings {
                 let key = OfferingKey {
@@ -113,13 +120,24 @@ impl SimCloud {
                 offering.available &= !offerings.contains(&key);
             }
         }
-        self.0.state().types = Arc::new(types);
+        self.shared.state().types = Arc::new(types);
     }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+}
+
+/// A panic while it was held left nothing half done: every change is one insertion or removal.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Orders a machine for a claim, or finds the one that was ordered before. `true`: it is new.
@@ -228,7 +246,7 @@ impl CloudProvider for SimCloud {
                 class.kind, class.group
             )));
         }
-        Ok(Arc::clone(&self.0.state().types))
+        Ok(Arc::clone(&self.shared.state().types))
     }
 
     fn create<'a>(
@@ -239,14 +257,14 @@ impl CloudProvider for SimCloud {
             let uid = claim.metadata.uid.as_deref().ok_or_else(|| {
                 ProviderError::Other("the claim has no UID: create it first".to_owned())
             })?;
-            let ordered = self.0.order(claim, uid);
+            let ordered = self.shared.order(claim, uid);
             // The machine boots even if nobody waits for the answer.
             if let Ok((instance, true)) = &ordered {
                 let provider_id = instance.provider_id.clone();
-                tokio::spawn(Arc::clone(&self.0).boot(provider_id));
+                self.spawn(Arc::clone(&self.shared).boot(provider_id));
             }
             if !matches!(ordered, Ok((_, false))) {
-                self.0.clock.sleep(self.0.timings.launch.0).await;
+                self.shared.clock.sleep(self.shared.timings.launch.0).await;
             }
             ordered.map(|(instance, _)| instance)
         }
@@ -255,11 +273,11 @@ impl CloudProvider for SimCloud {
 
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>> {
         async move {
-            let mut state = self.0.state();
+            let mut state = self.shared.state();
             let machine =
                 state.machines.get_mut(provider_id).ok_or_else(|| not_found(provider_id))?;
             if !std::mem::replace(&mut machine.terminating, true) {
-                tokio::spawn(Arc::clone(&self.0).shut_down(provider_id.to_owned()));
+                self.spawn(Arc::clone(&self.shared).shut_down(provider_id.to_owned()));
             }
             Ok(())
         }
@@ -268,7 +286,7 @@ impl CloudProvider for SimCloud {
 
     fn get<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<Instance, ProviderError>> {
         async move {
-            let state = self.0.state();
+            let state = self.shared.state();
             let machine = state.machines.get(provider_id).ok_or_else(|| not_found(provider_id))?;
             Ok(machine.instance.clone())
         }
@@ -277,7 +295,7 @@ impl CloudProvider for SimCloud {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, ProviderError>> {
         async move {
-            let state = self.0.state();
+            let state = self.shared.state();
             Ok(state.machines.values().map(|machine| machine.instance.clone()).collect())
         }
         .boxed()

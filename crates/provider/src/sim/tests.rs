@@ -268,6 +268,15 @@ async fn a_machine_that_ends_while_it_boots_never_joins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cloud_that_is_dropped_is_quiet() {
+    let (cloud, server) = world();
+    cloud.create(&plain("u1")).await.unwrap();
+    drop(cloud);
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls(), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_out_of_stock_is_not_launched() {
     let (cloud, server) = world();
     cloud.set_unavailable(&BTreeSet::from([key("c5a.large", "a")]));
