@@ -102,7 +102,7 @@ pub(super) fn go_float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
-        Ok(exponent) if exponent < -4 || exponent >= 6 => {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{mantissa}e{sign}{:02}", exponent.abs())
         }

@@ -69,13 +69,18 @@ fn evaluate(
     problems: &mut Vec<Problem>,
 ) {
     let unchanged = old == Some(value);
+    let is_due = |rule: &&Rule| match rule.uses_old {
+        true => old.is_some() || rule.optional_old,
+        false => !unchanged,
+    };
+    let mut due = node.rules.iter().filter(is_due).peekable();
+    if due.peek().is_none() {
+        return;
+    }
     let mut scope = functions.new_inner_scope();
     scope.add_variable_from_value("self", to_cel(functions, Some(node), value));
     let old = old.map(|old| to_cel(functions, Some(node), old));
-    for rule in &node.rules {
-        if rule.uses_old && old.is_none() && !rule.optional_old || unchanged && !rule.uses_old {
-            continue;
-        }
+    for rule in due {
         let mut scope = scope.new_inner_scope();
         match &old {
             old if rule.optional_old => {

@@ -9,12 +9,18 @@ use serde_json::Value;
 /// Brings a quantity into canonical form. The three refusals are those of
 /// k8s.io/apimachinery `pkg/api/resource/quantity.go`.
 pub(super) fn quantity(value: &mut Value) -> Result<(), String> {
-    let text = match &*value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        other => other.to_string(),
+    let canonical = match &*value {
+        Value::String(text) => canonical(text.trim())?,
+        other => canonical(&other.to_string())?,
     };
-    let quantity: Quantity = text.parse().map_err(|error| match form(&text) {
+    if *value != canonical {
+        *value = canonical.into();
+    }
+    Ok(())
+}
+
+fn canonical(text: &str) -> Result<String, String> {
+    let quantity: Quantity = text.parse().map_err(|error| match form(text) {
         // It has the form: then number or suffix is wrong.
         Some(number) if number.matches('.').count() > 1 || number == "." => {
             "unable to parse numeric part of quantity".to_owned()
@@ -22,8 +28,7 @@ pub(super) fn quantity(value: &mut Value) -> Result<(), String> {
         Some(_) => "unable to parse quantity's suffix".to_owned(),
         None => format!("{error}"),
     })?;
-    *value = quantity.to_string().into();
-    Ok(())
+    Ok(quantity.to_string())
 }
 
 /// The number in a text that matches the regular expression for quantities.
@@ -38,16 +43,16 @@ fn form(text: &str) -> Option<&str> {
 
 /// Brings an RFC 3339 time into UTC with `digits` digits of a second's fraction.
 pub(super) fn time(text: &mut String, digits: usize) -> Result<(), String> {
-    // Already in the usual form: nothing to do but see that the date exists.
     let wrong =
         || format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": not an RFC 3339 time");
     if text.as_bytes().get(10) != Some(&b'T') {
         return Err(wrong());
     }
     let time: Timestamp = text.parse().map_err(|_| wrong())?;
-    let canonical = format!("{time:.digits$}");
-    if *text != canonical {
-        *text = canonical;
+    // Most are in canonical form already.
+    let length = "2006-01-02T15:04:05Z".len() + if digits > 0 { 1 + digits } else { 0 };
+    if text.len() != length || !text.ends_with('Z') {
+        *text = format!("{time:.digits$}");
     }
     Ok(())
 }

@@ -126,3 +126,61 @@ fn says_what_is_wrong() {
     let error = patch("", "v1", "Pod", &object, &change).unwrap_err();
     assert!(error.ends_with("does not contain declared merge key: name"), "{error}");
 }
+
+mod properties {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::patch;
+
+    /// Containers with different names, each with an image, in any order.
+    fn containers() -> impl Strategy<Value = Vec<Value>> {
+        proptest::collection::btree_map("[a-e]", "[0-9]", 0..5)
+            .prop_map(|map| {
+                map.into_iter().map(|(name, image)| json!({"name": name, "image": image})).collect()
+            })
+            .prop_flat_map(|list: Vec<Value>| Just(list).prop_shuffle())
+    }
+
+    fn names(list: &Value) -> Vec<String> {
+        let list = list.as_array().into_iter().flatten();
+        list.map(|element| element["name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn merging_unites_by_name_and_is_idempotent(old in containers(), new in containers()) {
+            let object = json!({"spec": {"containers": old}});
+            let change = json!({"spec": {"containers": new}});
+            let once = patch("", "v1", "Pod", &object, &change).unwrap();
+            let merged = &once["spec"]["containers"];
+            let united: BTreeSet<String> =
+                names(&old.clone().into()).into_iter().chain(names(&new.clone().into())).collect();
+            let found = names(merged);
+            prop_assert_eq!(found.len(), united.len());
+            prop_assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), united);
+            for element in &new {
+                prop_assert!(merged.as_array().unwrap().contains(element));
+            }
+            prop_assert_eq!(&patch("", "v1", "Pod", &once, &change).unwrap(), &once);
+        }
+
+        #[test]
+        fn set_element_order_is_the_order(old in containers(), new in containers()) {
+            let order: Vec<Value> =
+                new.iter().map(|element| json!({"name": element["name"]})).collect();
+            let object = json!({"spec": {"containers": old}});
+            let change = json!({"spec": {
+                "containers": new, "$setElementOrder/containers": order}});
+            let result = patch("", "v1", "Pod", &object, &change).unwrap();
+            let wanted = names(&order.into());
+            let found: Vec<String> = names(&result["spec"]["containers"])
+                .into_iter()
+                .filter(|name| wanted.contains(name))
+                .collect();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+}
