@@ -50,3 +50,5 @@ pub const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
 pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 /// Keeps load balancers off a draining node.
 pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// On a claim: how many pods of each class it was ordered for.
+pub const PLANNED_PODS: &str = "aerostat.dev/planned-pods";

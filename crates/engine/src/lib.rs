@@ -13,16 +13,31 @@
 //! | [`predicates`] | does this pod fit there; shared with the embedded scheduler |
 //! | [`instance`] | instance types and offerings |
 //! | [`snapshot`] | everything that a decision may look at |
-//! | [`plan`] | what was decided |
+//! | [`plan`](mod@plan) | the decision: what to do |
 //! | [`report`] | why |
+//! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
+//! | `emptiness`, `budgets` | nodes that carry nothing and may go |
+//! | `limits` | what pools may still buy |
+//! | `daemons` | what DaemonSets take of each node |
+//! | `residents` | which pods are on which node |
+//! | [`cost`] | prices as integers, the fee |
 //!
 //! No clock, randomness, I/O or hash order in here.
 
+mod budgets;
+pub mod cost;
+mod daemons;
+mod emptiness;
 pub mod instance;
+mod limits;
 pub mod node;
 pub mod plan;
 pub mod pod;
 pub mod predicates;
+pub mod provisioning;
 pub mod report;
+mod residents;
 pub mod resources;
 pub mod snapshot;
+
+pub use plan::plan;

@@ -1,13 +1,57 @@
-//! What was decided.
+//! What to do now: the decision, and its result.
 
 use std::collections::BTreeMap;
 
 use aerostat_api::nodepool::{NodeClassRef, NodeSelectorRequirement};
-use aerostat_api::{Duration, NillableDuration, Quantity};
+use aerostat_api::{Duration, NillableDuration, Quantity, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::emptiness::emptiness;
 use crate::pod::PodKey;
+use crate::provisioning::provision;
+use crate::report::Report;
+use crate::residents::Residents;
+use crate::snapshot::Snapshot;
+
+/// Decides what to do about a cluster as it is at `now`.
+///
+/// Pods that wait go on capacity that is there or on its way, then on new claims for the least
+/// money; nodes that are empty go. The plan assumes that it is carried out and is to be made anew
+/// at every change: asked again with its claims in the snapshot, it orders nothing twice.
+#[must_use = "a plan does nothing by itself"]
+pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
+    let residents = Residents::of(snapshot);
+    let provisioning = provision(snapshot, &residents, now);
+    let emptiness = emptiness(snapshot, &residents, &provisioning.nominations, now);
+    let (launches, reports) = provisioning.launches.into_iter().unzip();
+    let plan = Plan {
+        launches,
+        nominations: provisioning.nominations,
+        terminations: emptiness.terminations,
+        next: provisioning.next.into_iter().chain(emptiness.next).min(),
+    };
+    let report = Report {
+        launches: reports,
+        unplaced: provisioning.unplaced,
+        waiting: provisioning.waiting,
+        pools: provisioning.problems.into_iter().chain(emptiness.problems).collect(),
+        kept: emptiness.kept,
+    };
+    (plan, report)
+}
+
+/// For how many pods of each class a claim with these annotations was ordered: what
+/// [`crate::snapshot::StateNode::planned`] holds. What cannot be read is left out.
+#[must_use]
+pub fn planned(annotations: &BTreeMap<String, String>) -> BTreeMap<String, u32> {
+    let text = annotations.get(labels::PLANNED_PODS).map(String::as_str).unwrap_or_default();
+    let entry = |entry: &str| {
+        let (class, count) = entry.split_once('=')?;
+        Some((class.to_owned(), count.parse().ok()?))
+    };
+    text.split(',').filter_map(entry).collect()
+}
 
 /// What to do now. Specific enough that whoever carries it out has no choices left.
 #[derive(Clone, Debug, Default, PartialEq)]

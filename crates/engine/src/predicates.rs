@@ -149,7 +149,10 @@ fn tolerates_cordon(constraints: &Constraints) -> bool {
 }
 
 /// Whether a port that is wanted is in use: same protocol and number, same IP or all IPs.
-fn ports_clash(wanted: &[(String, String, i32)], used: &[(String, String, i32)]) -> bool {
+pub(crate) fn ports_clash(
+    wanted: &[(String, String, i32)],
+    used: &[(String, String, i32)],
+) -> bool {
     wanted.iter().any(|(protocol, ip, port)| {
         used.iter().any(|(used_protocol, used_ip, used_port)| {
             port == used_port

@@ -86,6 +86,20 @@ impl Resources {
         self.apply(other, i64::saturating_sub);
     }
 
+    /// `count` times as much.
+    #[must_use]
+    pub fn times(&self, count: u32) -> Self {
+        let times = |amount: i64| amount.saturating_mul(i64::from(count));
+        let other = self.other.iter().map(|(name, amount)| (name.clone(), times(*amount)));
+        Self {
+            cpu: times(self.cpu),
+            memory: times(self.memory),
+            storage: times(self.storage),
+            pods: times(self.pods),
+            other: other.filter(|(_, amount)| *amount != 0).collect(),
+        }
+    }
+
     /// Keeps the larger of each.
     pub fn raise_to(&mut self, other: &Self) {
         self.apply(other, i64::max);

@@ -11,7 +11,8 @@ use k8s_openapi::api::core::v1::Taint;
 
 use crate::instance::InstanceType;
 use crate::node::Node;
-use crate::pod::Pod;
+use crate::pod::{Pod, PodKey};
+use crate::resources::Resources;
 
 /// The cluster at one moment. Every list is sorted by name, so that equal clusters plan equally.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,10 @@ pub struct Snapshot {
     pub pools: Vec<Pool>,
     /// One pod as each DaemonSet would create it.
     pub daemons: Vec<Arc<Pod>>,
+    /// Where earlier plans put pods that are still pending: the name of a node, or of a claim
+    /// that has none yet. A memory that may be empty (after a restart); it keeps pods where they
+    /// were promised to be.
+    pub nominations: BTreeMap<PodKey, String>,
     /// Settings of the decision.
     pub settings: Settings,
 }
@@ -75,8 +80,9 @@ pub struct StateNode {
     pub deleting: bool,
     /// Whether node or claim carries `karpenter.sh/do-not-disrupt: "true"`.
     pub do_not_disrupt: bool,
-    /// What the machine has.
-    pub capacity: crate::resources::Resources,
+    /// What the machine has; of a claim that is not launched yet, the most it may get. Counts
+    /// towards limits.
+    pub capacity: Resources,
     /// When the claim (or the node) was created.
     pub created: Timestamp,
     /// When the claim became initialized.
@@ -87,6 +93,9 @@ pub struct StateNode {
     pub nominated_until: Option<Timestamp>,
     /// USD per hour, if known.
     pub price: Option<f64>,
+    /// For how many pods of each class the claim was ordered, as [`crate::plan::planned`] reads it
+    /// from the claim.
+    pub planned: BTreeMap<String, u32>,
 }
 
 /// How far a machine has come.

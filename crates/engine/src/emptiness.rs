@@ -1,0 +1,175 @@
+//! Nodes that carry nothing and may go.
+//!
+//! Source: kubernetes-sigs/karpenter `pkg/controllers/disruption/emptiness.go`, `types.go`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use aerostat_api::{Duration, labels};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::budgets;
+use crate::cost::Price;
+use crate::plan::{Nomination, Termination};
+use crate::pod::Pod;
+use crate::report::{Kept, PoolProblem};
+use crate::residents::{Residents, copies};
+use crate::snapshot::{Pool, Snapshot, Stage, StateNode};
+
+/// The reason that budgets, conditions and events name.
+const REASON: &str = "Empty";
+
+/// What is to be done about empty nodes.
+#[derive(Default)]
+pub(crate) struct Emptiness {
+    pub(crate) terminations: Vec<Termination>,
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) problems: Vec<PoolProblem>,
+    /// When the next one will have been quiet for long enough.
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Finds the nodes that are empty and have been quiet for as long as their pool wants, and gives up
+/// as many as its budgets allow, dearest first.
+pub(crate) fn emptiness(
+    snapshot: &Snapshot,
+    residents: &Residents<'_>,
+    nominations: &[Nomination],
+    now: Timestamp,
+) -> Emptiness {
+    let mut found = Emptiness::default();
+    let nominated: BTreeSet<&str> =
+        nominations.iter().filter_map(|nomination| nomination.claim.as_deref()).collect();
+    let pools: BTreeMap<&str, &Pool> =
+        snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool)).collect();
+    let unseen: Vec<&Pod> = unseen(snapshot).collect();
+    let mut candidates: BTreeMap<&str, Vec<(&StateNode, &str)>> = BTreeMap::new();
+    for state in &snapshot.nodes {
+        let (Some(claim), Some(pool)) = (state.claim.as_deref(), state.pool.as_deref()) else {
+            continue;
+        };
+        let Some(pool) = pools.get(pool) else { continue };
+        let Some(due) = due(state, pool, residents) else { continue };
+        let is_promised = nominated.contains(claim)
+            || !residents.nominated(state).is_empty()
+            || unseen.iter().any(|pod| fits(pod, state, residents));
+        let until = state.nominated_until.filter(|until| *until > now);
+        if due > now {
+            found.look_again(due);
+        } else if let Some(message) = blocked(state, residents, now) {
+            found.kept.push(Kept { claim: claim.to_owned(), message });
+        } else if is_promised || until.is_some() {
+            until.into_iter().for_each(|until| found.look_again(until));
+            let message = "node is nominated for a pending pod".to_owned();
+            found.kept.push(Kept { claim: claim.to_owned(), message });
+        } else {
+            candidates.entry(&pool.name).or_default().push((state, claim));
+        }
+    }
+    for (pool, mut nodes) in candidates {
+        let price = |state: &StateNode| state.price.and_then(Price::from_usd).unwrap_or_default();
+        nodes.sort_by_key(|(state, claim)| (Reverse(price(state)), *claim));
+        found.give_up(pools[pool], &nodes, snapshot);
+    }
+    found
+}
+
+impl Emptiness {
+    fn look_again(&mut self, at: Timestamp) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    fn give_up(&mut self, pool: &Pool, nodes: &[(&StateNode, &str)], snapshot: &Snapshot) {
+        let mut problem = |reason: &str, message: String| {
+            let (pool, reason) = (pool.name.clone(), reason.to_owned());
+            self.problems.push(PoolProblem { pool, reason, message });
+        };
+        for schedule in pool.budgets.iter().filter_map(|budget| budget.schedule.as_ref()) {
+            problem(
+                "BudgetScheduleIgnored",
+                format!(
+                    "Schedules of disruption budgets are not supported yet: the budget with schedule {schedule:?} holds at all times"
+                ),
+            );
+        }
+        let allowed = budgets::allowed(pool, snapshot, REASON);
+        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX).min(nodes.len());
+        let blocked =
+            format!("No allowed disruptions for disruption reason {REASON} due to blocking budget");
+        if allowed < nodes.len() {
+            problem("DisruptionBlocked", blocked.clone());
+        }
+        let (going, staying) = nodes.split_at(allowed);
+        self.terminations.extend(going.iter().map(|(state, claim)| Termination {
+            claim: (*claim).to_owned(),
+            node: state.has_node.then(|| state.node.name.clone()),
+            pool: pool.name.clone(),
+            reason: REASON.to_owned(),
+        }));
+        self.kept.extend(
+            staying
+                .iter()
+                .map(|(_, claim)| Kept { claim: (*claim).to_owned(), message: blocked.clone() }),
+        );
+    }
+}
+
+/// When an empty node will have been quiet for as long as its pool wants; `None` if it is not
+/// empty, not up, on its way out already, or its pool keeps empty nodes.
+fn due(state: &StateNode, pool: &Pool, residents: &Residents<'_>) -> Option<Timestamp> {
+    let after = SignedDuration::try_from(pool.consolidate_after?).unwrap_or(SignedDuration::MAX);
+    let is_up = state.has_node && state.stage == Stage::Initialized && !state.deleting;
+    if !is_up || !residents.bound(state).iter().all(|pod| belongs_to_node(pod)) {
+        return None;
+    }
+    let initialized = state.initialized?;
+    let quiet_since = state.last_pod_event.map_or(initialized, |event| event.max(initialized));
+    Some(quiet_since.checked_add(after).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether a pod goes with its node: daemons and mirrors of static pods.
+fn belongs_to_node(pod: &Pod) -> bool {
+    pod.owner.as_ref().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"))
+}
+
+/// Why a node that carries nothing may not go all the same.
+fn blocked(state: &StateNode, residents: &Residents<'_>, now: Timestamp) -> Option<String> {
+    let name = labels::DO_NOT_DISRUPT;
+    if state.do_not_disrupt {
+        return Some(format!("disruption is blocked through the \"{name}\" annotation"));
+    }
+    let pod = residents.bound(state).iter().find(|pod| is_protected(pod, now))?;
+    Some(format!("pod has \"{name}\" annotation (Pod={}/{})", pod.namespace, pod.name))
+}
+
+/// `true` protects for good, a duration for so long after the start.
+fn is_protected(pod: &Pod, now: Timestamp) -> bool {
+    let Some(value) = pod.annotations.get(labels::DO_NOT_DISRUPT) else { return false };
+    if value == "true" {
+        return true;
+    }
+    let Ok(Duration(length)) = Duration::parse(value) else { return false };
+    let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
+    let ends = |started: Timestamp| started.checked_add(length).unwrap_or(Timestamp::MAX);
+    !length.is_zero() && pod.started.is_none_or(|started| now < ends(started))
+}
+
+/// Pods that the scheduler has not looked at yet.
+fn unseen(snapshot: &Snapshot) -> impl Iterator<Item = &Pod> {
+    snapshot.pods.iter().map(|pod| &**pod).filter(|pod| {
+        pod.node.is_none()
+            && pod.nominated_node.is_none()
+            && pod.unschedulable_since.is_none()
+            && !(pod.deleting || pod.terminal || pod.gated)
+    })
+}
+
+/// Whether a pod could go on an empty node.
+fn fits(pod: &Pod, state: &StateNode, residents: &Residents<'_>) -> bool {
+    let node = &state.node;
+    let mut free = node.allocatable.clone();
+    free.subtract(&residents.used(state));
+    copies(&free, &pod.requests) > 0
+        && crate::predicates::place(&pod.constraints, Some(&node.name), &node.labels, &node.taints)
+            .is_none()
+}

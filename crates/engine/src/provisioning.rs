@@ -1,0 +1,191 @@
+//! Capacity for pods that wait: what is there first, then new claims for the least money.
+
+mod bits;
+mod class;
+mod domain;
+mod existing;
+mod launch;
+mod market;
+mod min_values;
+mod packing;
+mod pending;
+mod preemption;
+mod promise;
+mod reasons;
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use self::class::Class;
+use self::domain::{Domains, Group};
+use self::launch::Draft;
+use self::market::{Dimensions, Store};
+use self::packing::Demand;
+use crate::limits::Headroom;
+use crate::plan::{Launch, Nomination};
+use crate::pod::PodKey;
+use crate::report::{LaunchReport, PoolProblem, Unplaced};
+use crate::residents::Residents;
+use crate::snapshot::{Pool, Snapshot};
+
+pub use promise::{Promised, promised};
+
+/// What is to be done for the pods that wait.
+#[derive(Default)]
+pub(crate) struct Provisioning {
+    pub(crate) launches: Vec<(Launch, LaunchReport)>,
+    pub(crate) nominations: Vec<Nomination>,
+    pub(crate) unplaced: Vec<Unplaced>,
+    pub(crate) waiting: Vec<PodKey>,
+    pub(crate) problems: Vec<PoolProblem>,
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Finds a place for every pod that waits, or the reason why there is none.
+pub(crate) fn provision(
+    snapshot: &Snapshot,
+    residents: &Residents<'_>,
+    now: Timestamp,
+) -> Provisioning {
+    let pending = pending::pending(snapshot, residents, now);
+    let mut classes = pending.classes;
+    let nominations = existing::place(&mut classes, snapshot, residents);
+    let mut provisioning = Provisioning {
+        nominations,
+        unplaced: pending.unplaced,
+        waiting: pending.waiting,
+        next: pending.next,
+        ..Provisioning::default()
+    };
+    classes.retain(|class| class.count() > 0);
+    if !classes.is_empty() {
+        provisioning.order(classes, snapshot);
+    }
+    provisioning.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
+    provisioning
+}
+
+impl Provisioning {
+    /// Orders new claims, from the pools of the highest weight first.
+    fn order(&mut self, mut classes: Vec<Class>, snapshot: &Snapshot) {
+        let mut pools: Vec<&Pool> = snapshot.pools.iter().filter(|p| p.usable.is_ok()).collect();
+        pools.sort_by_key(|pool| (Reverse(pool.weight), &pool.name));
+        let dimensions = Dimensions::of(classes.iter().map(|class| &*class.sample));
+        let mut stores: Vec<Store<'_>> = Vec::new();
+        let mut limits: Vec<Headroom> = Vec::new();
+        for tier in pools.chunk_by(|a, b| a.weight == b.weight) {
+            if classes.iter().all(|class| class.count() == 0) {
+                break;
+            }
+            let opened = self.open(tier, &classes, &dimensions, snapshot);
+            let mut headroom: Vec<Headroom> =
+                opened.iter().map(|store| Headroom::of(store.pool, &snapshot.nodes)).collect();
+            self.buy(&opened, &mut classes, &mut headroom, &dimensions, snapshot);
+            stores.extend(opened);
+            limits.extend(headroom);
+        }
+        for class in classes.iter().filter(|class| !class.pods.is_empty()) {
+            let message = if stores.is_empty() {
+                no_pool(snapshot)
+            } else {
+                reasons::message(&class.sample, &stores, &limits)
+            };
+            self.unplaced.extend(class.pods.iter().map(|pod| Unplaced {
+                pod: (pod.namespace.clone(), pod.name.clone()),
+                message: message.clone(),
+            }));
+        }
+    }
+
+    /// Compiles pools; those that can buy nothing at all are reported and left out.
+    fn open<'a>(
+        &mut self,
+        pools: &[&'a Pool],
+        classes: &[Class],
+        dimensions: &Dimensions,
+        snapshot: &'a Snapshot,
+    ) -> Vec<Store<'a>> {
+        let (asked, _) = class::groups(classes);
+        let mut stores = Vec::new();
+        for pool in pools {
+            let mut problem = |reason: &str, message: String| {
+                let (pool, reason) = (pool.name.clone(), reason.to_owned());
+                self.problems.push(PoolProblem { pool, reason, message });
+            };
+            let nothing =
+                "NodePool requirements filtered out all compatible available instance types";
+            match Store::new(pool, dimensions, &snapshot.daemons, &asked) {
+                Err(message) => problem("NodePoolValidationFailed", message),
+                Ok(store) if store.offers.is_empty() => {
+                    problem("NoCompatibleInstanceTypes", nothing.to_owned());
+                }
+                Ok(store) if !store.is_flexible_at_all() => problem(
+                    "NoCompatibleInstanceTypes",
+                    format!("{nothing} due to minValues incompatibility"),
+                ),
+                Ok(store) => stores.push(store),
+            }
+        }
+        stores
+    }
+
+    /// Buys machines from pools of equal weight for what is left of `classes`.
+    fn buy(
+        &mut self,
+        stores: &[Store<'_>],
+        classes: &mut [Class],
+        limits: &mut [Headroom],
+        dimensions: &Dimensions,
+        snapshot: &Snapshot,
+    ) {
+        let (constraints, group_of) = class::groups(classes);
+        let groups = constraints.into_iter().map(|asked| Group::new(asked, stores)).collect();
+        let mut domains = Domains::new(stores, groups);
+        let demand = |(class, group): (&Class, &usize)| Demand {
+            group: *group,
+            request: dimensions.vector(&class.sample.requests),
+            priority: class.sample.priority,
+            count: class.count(),
+        };
+        let demands: Vec<Demand> = classes.iter().zip(&group_of).map(demand).collect();
+        let packing = packing::pack(&mut domains, &demands, limits);
+        for bin in &packing.bins {
+            limits[domains.get(bin.domain).store].take(domains.capacity(bin), bin.copies);
+        }
+        for bin in &packing.bins {
+            let draft = Draft::new(&domains, bin, classes, &snapshot.settings);
+            let headroom = &mut limits[domains.get(bin.domain).store];
+            let mut same = None;
+            for _ in 0..bin.copies {
+                // Under limits the alternatives differ from one machine to the next.
+                if same.is_none() || headroom.is_limited() {
+                    same = Some(draft.launch(domains.capacity(bin), headroom));
+                }
+                let Some((mut launch, report)) = same.clone() else { continue };
+                for (class, count) in classes.iter_mut().zip(&bin.counts) {
+                    let (pods, promised) = class.take(*count);
+                    launch.pods.extend(pods);
+                    launch.promised += promised;
+                }
+                self.launches.push((launch, report));
+            }
+        }
+    }
+}
+
+/// Why there is no pool to buy from.
+fn no_pool(snapshot: &Snapshot) -> String {
+    if snapshot.pools.is_empty() {
+        return "no nodepool found".to_owned();
+    }
+    let unusable = snapshot.pools.iter().filter_map(|pool| {
+        let why = pool.usable.as_ref().err()?;
+        Some(format!("nodepool is not ready (NodePool={}): {why}", pool.name))
+    });
+    let unusable: Vec<String> = unusable.collect();
+    if unusable.is_empty() {
+        return "nodepool requirements filtered out all available instance types".to_owned();
+    }
+    unusable.join("; ")
+}

@@ -1,0 +1,201 @@
+//! From a packed machine to the claim that orders it.
+
+use std::collections::BTreeMap;
+
+use aerostat_api::{Requirement, labels};
+
+use super::class::Class;
+use super::domain::{Domain, Domains, covers};
+use super::market::{self, Offer, Store};
+use super::packing::Bin;
+use crate::cost::{self, Price};
+use crate::limits::Headroom;
+use crate::plan::Launch;
+use crate::report::{Alternative, LaunchReport};
+use crate::resources::Resources;
+use crate::snapshot::Settings;
+
+/// Version of the algorithm behind a template's hash.
+const HASH_VERSION: &str = "v3";
+/// How many choices a report names after the first.
+const ALTERNATIVES: usize = 5;
+
+/// Everything that the machines of one bin have in common.
+pub(crate) struct Draft<'d, 'a> {
+    store: &'d Store<'a>,
+    domain: &'d Domain,
+    /// Types that hold the pods, cheapest first, with their offers, cheapest first.
+    types: Vec<Vec<&'d Offer<'a>>>,
+    /// What the pods ask for.
+    load: Resources,
+    planned: String,
+    pods: u32,
+    settings: &'d Settings,
+}
+
+impl<'d, 'a> Draft<'d, 'a> {
+    pub(crate) fn new(
+        domains: &'d Domains<'_, 'a>,
+        bin: &Bin,
+        classes: &[Class],
+        settings: &'d Settings,
+    ) -> Self {
+        let (store, domain) = (domains.store(bin.domain), domains.get(bin.domain));
+        let (mut load, mut planned) = (Resources::default(), Vec::new());
+        for (class, count) in classes.iter().zip(&bin.counts).filter(|(_, count)| **count > 0) {
+            load.add(&class.sample.requests.times(*count));
+            planned.push(format!("{}={count}", class.name()));
+        }
+        let mut by_kind: BTreeMap<usize, Vec<&Offer<'_>>> = BTreeMap::new();
+        for at in domain.offers.iter() {
+            let offer = &store.offers[at];
+            if covers(&store.shapes[offer.shape].room, &bin.load) {
+                by_kind.entry(offer.kind).or_default().push(offer);
+            }
+        }
+        let mut types: Vec<Vec<&Offer<'_>>> = by_kind.into_values().collect();
+        for offers in &mut types {
+            offers.sort_by(|a, b| order(a).cmp(&order(b)));
+        }
+        types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
+        let planned = planned.join(",");
+        Self { store, domain, types, load, planned, pods: bin.counts.iter().sum(), settings }
+    }
+
+    /// One of the machines. Takes what its alternatives may have more than `counted` of the
+    /// pool's headroom.
+    pub(crate) fn launch(
+        &self,
+        counted: &Resources,
+        headroom: &mut Headroom,
+    ) -> (Launch, LaunchReport) {
+        let kinds = &self.store.pool.types;
+        let capacity = |offers: &[&Offer<'_>]| &kinds[offers[0].kind].capacity;
+        let within =
+            |offers: &&Vec<&'d Offer<'a>>| headroom.allows_instead(counted, capacity(offers));
+        let allowed: Vec<Vec<&Offer<'_>>> = self.types.iter().filter(within).cloned().collect();
+        let chosen = self.store.choose(&allowed, self.settings.max_instance_types);
+        let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &allowed[at]).collect();
+        let mut most = counted.clone();
+        chosen.iter().for_each(|offers| most.raise_to(capacity(offers)));
+        headroom.raise(counted, &most);
+        (self.claim(&chosen), self.report(&allowed))
+    }
+
+    fn claim(&self, types: &[&Vec<&Offer<'_>>]) -> Launch {
+        let pool = self.store.pool;
+        let offers = || types.iter().flat_map(|offers| offers.iter());
+        let mut overhead: Option<&Resources> = None;
+        for offer in offers() {
+            let other = &self.store.shapes[offer.shape].overhead;
+            if overhead.is_none_or(|least| least.covers(other) && least != other) {
+                overhead = Some(other);
+            }
+        }
+        let mut requests = self.load.clone();
+        overhead.into_iter().for_each(|overhead| requests.add(overhead));
+
+        let mut requirements = self.domain.requirements.clone();
+        let capacity_types = offers().map(|offer| offer.capacity_type.to_owned());
+        requirements.add(Requirement::one_of(labels::CAPACITY_TYPE, capacity_types));
+        let names: Vec<String> =
+            types.iter().map(|offers| pool.types[offers[0].kind].name.clone()).collect();
+        requirements.add(Requirement::one_of(labels::INSTANCE_TYPE, names.iter().cloned()));
+        let mut listed = requirements.to_claim();
+        // In order of price, for people who read it; to the provider it is a set.
+        let kinds = listed.iter_mut().filter(|r| r.key == labels::INSTANCE_TYPE);
+        kinds.for_each(|requirement| requirement.values.clone_from(&names));
+
+        let mut annotations = pool.annotations.clone();
+        for (key, value) in [
+            (labels::NODEPOOL_HASH, pool.hash.as_str()),
+            (labels::NODEPOOL_HASH_VERSION, HASH_VERSION),
+            (labels::MIN_VALUES_RELAXED, "false"),
+            (labels::PLANNED_PODS, self.planned.as_str()),
+        ] {
+            annotations.insert(key.to_owned(), value.to_owned());
+        }
+        Launch {
+            pool: pool.name.clone(),
+            pool_uid: pool.uid.clone(),
+            labels: self.labels(),
+            annotations,
+            requirements: listed,
+            taints: pool.taints.clone(),
+            startup_taints: pool.startup_taints.clone(),
+            class: self.store.class.clone(),
+            requests: requests.quantities(),
+            termination_grace: pool.termination_grace,
+            expire_after: pool.expire_after.clone(),
+            pods: Vec::new(),
+            promised: 0,
+        }
+    }
+
+    /// The pool's labels, and a value for each label of its own that it left open.
+    fn labels(&self) -> BTreeMap<String, String> {
+        let mut labels = market::node_labels(self.store.pool);
+        for requirement in self.domain.requirements.iter() {
+            let key = requirement.key();
+            let reserved = key == labels::HOSTNAME
+                || self.store.well_known.contains(key)
+                || key.split('/').next().is_some_and(|domain| domain.ends_with("karpenter.sh"));
+            if reserved || labels.contains_key(key) || requirement.allows_absence() {
+                continue;
+            }
+            labels.extend(requirement.any().map(|value| (key.to_owned(), value)));
+        }
+        labels
+    }
+
+    fn report(&self, types: &[Vec<&Offer<'_>>]) -> LaunchReport {
+        let pool = self.store.pool;
+        let first = types[0][0];
+        let kind = &pool.types[first.kind];
+        let same = |offer: &&&Offer<'_>| {
+            offer.price == first.price && offer.capacity_type == first.capacity_type
+        };
+        let zones = types[0].iter().filter(same).map(|offer| offer.zone.to_owned());
+        let mut requests = self.load.clone();
+        requests.add(&self.store.shapes[first.shape].overhead);
+        let mut others: Vec<(Price, &str, &str)> = Vec::new();
+        for offers in types {
+            let name = pool.types[offers[0].kind].name.as_str();
+            let mut seen: Vec<&str> = Vec::new();
+            for offer in offers {
+                if !seen.contains(&offer.capacity_type) {
+                    seen.push(offer.capacity_type);
+                    others.push((offer.price, name, offer.capacity_type));
+                }
+            }
+        }
+        others.sort_unstable();
+        others.retain(|(_, name, capacity_type)| {
+            (*name, *capacity_type) != (kind.name.as_str(), first.capacity_type)
+        });
+        let alternative = |(price, name, capacity_type): &(Price, &str, &str)| Alternative {
+            instance_type: (*name).to_owned(),
+            capacity_type: (*capacity_type).to_owned(),
+            price: price.usd(),
+        };
+        LaunchReport {
+            pool: pool.name.clone(),
+            instance_type: kind.name.clone(),
+            zones: zones.collect(),
+            capacity_type: first.capacity_type.to_owned(),
+            price: first.price.usd(),
+            fee: cost::fee(self.settings.fee, kind, first.zone),
+            pods: self.pods,
+            requests,
+            allocatable: kind.allocatable.clone(),
+            alternatives: others.iter().take(ALTERNATIVES).map(alternative).collect(),
+            weighed: self.store.weighed,
+            feasible: self.types.iter().map(Vec::len).sum(),
+        }
+    }
+}
+
+/// Offers of one type are alike but for this.
+fn order<'o>(offer: &'o Offer<'_>) -> (Price, &'o str, &'o str) {
+    (offer.price, offer.zone, offer.capacity_type)
+}

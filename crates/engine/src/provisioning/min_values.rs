@@ -1,0 +1,59 @@
+//! minValues: how many different values of a label a claim must leave possible.
+
+use std::collections::BTreeSet;
+
+use super::domain::{Domain, covers};
+use super::market::{Offer, Store};
+
+impl<'a> Store<'a> {
+    /// The labels with minValues, and how many values each must have.
+    pub(crate) fn min_values(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.template.iter().filter_map(|requirement| {
+            let least = usize::try_from(requirement.min_values?).ok()?;
+            Some((requirement.key(), least))
+        })
+    }
+
+    /// Whether all the pool's offers together have as many values as minValues asks.
+    pub(crate) fn is_flexible_at_all(&self) -> bool {
+        self.min_values().all(|(key, least)| {
+            let values: BTreeSet<&str> =
+                self.offers.iter().filter_map(|offer| self.label(offer, key)).collect();
+            values.len() >= least
+        })
+    }
+
+    /// Whether the offers of a domain that hold `load` have as many values as minValues asks.
+    pub(crate) fn is_flexible(&self, domain: &Domain, load: &[i64]) -> bool {
+        self.min_values().all(|(key, least)| {
+            let offers = domain.offers.iter().map(|at| &self.offers[at]);
+            let holding = offers.filter(|offer| covers(&self.shapes[offer.shape].room, load));
+            let values: BTreeSet<&str> =
+                holding.filter_map(|offer| self.label(offer, key)).collect();
+            values.len() >= least
+        })
+    }
+
+    /// Chooses at most `most` of the types, given cheapest first with their offers, so that what
+    /// minValues asks stays possible if it was. Returns their positions in order.
+    pub(crate) fn choose(&self, types: &[Vec<&Offer<'a>>], most: usize) -> Vec<usize> {
+        let mut chosen = BTreeSet::new();
+        for (key, least) in self.min_values() {
+            let mut values = BTreeSet::new();
+            for (position, offers) in types.iter().enumerate() {
+                let before = values.len();
+                values.extend(offers.iter().filter_map(|offer| self.label(offer, key)));
+                if before < least && values.len() > before {
+                    chosen.insert(position);
+                }
+            }
+        }
+        for position in 0..types.len() {
+            if chosen.len() >= most {
+                break;
+            }
+            chosen.insert(position);
+        }
+        chosen.into_iter().collect()
+    }
+}

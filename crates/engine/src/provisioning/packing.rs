@@ -1,0 +1,221 @@
+//! Which machines to buy for which pods, for the least money.
+//!
+//! Pods are counted by class; a strategy fills machines with counts and repeats a good machine as
+//! often as it can. Several strategies run, the cheapest result wins; among equals the one with
+//! fewer machines, then the first. Small remainders are solved exactly.
+
+mod exact;
+mod fill;
+mod limited;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::domain::{Domains, Item};
+use crate::cost::Price;
+use crate::limits::Headroom;
+
+/// Pods of one class that need machines.
+#[derive(Clone, Debug)]
+pub(crate) struct Demand {
+    /// Their constraints: a group of the market's domains.
+    pub(crate) group: usize,
+    /// What one of them asks for, by dimension.
+    pub(crate) request: Vec<i64>,
+    pub(crate) priority: i32,
+    pub(crate) count: u32,
+}
+
+/// Equal machines that carry equal pods.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bin {
+    /// What the machines may be.
+    pub(crate) domain: usize,
+    /// The cheapest that holds the pods.
+    pub(crate) item: Item,
+    /// What the pods of one machine ask for.
+    pub(crate) load: Vec<i64>,
+    /// How many pods of each demand one machine carries.
+    pub(crate) counts: Vec<u32>,
+    /// How many such machines.
+    pub(crate) copies: u32,
+}
+
+/// Machines for pods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packing {
+    pub(crate) bins: Vec<Bin>,
+    /// How many pods of each demand got no place.
+    pub(crate) left: Vec<u32>,
+}
+
+impl Packing {
+    fn price(&self) -> Price {
+        self.bins.iter().map(|bin| bin.item.price.times(bin.copies)).sum()
+    }
+
+    fn is_better(&self, other: &Self) -> bool {
+        let machines = |packing: &Self| packing.bins.iter().map(|bin| u64::from(bin.copies)).sum();
+        let unplaced = |packing: &Self| packing.left.iter().map(|count| u64::from(*count)).sum();
+        let key = |packing: &Self| -> (u64, Price, u64) {
+            (unplaced(packing), packing.price(), machines(packing))
+        };
+        key(self).cmp(&key(other)) == Ordering::Less
+    }
+
+    fn keep_better(best: &mut Option<Self>, other: Self) {
+        if best.as_ref().is_none_or(|best| other.is_better(best)) {
+            *best = Some(other);
+        }
+    }
+}
+
+/// Packs pods into new machines. `limits` holds what each pool of the market may still buy, and is
+/// respected; pods of higher priority come first where it binds.
+pub(crate) fn pack(
+    domains: &mut Domains<'_, '_>,
+    demands: &[Demand],
+    limits: &[Headroom],
+) -> Packing {
+    let mut packer = Packer::new(domains, demands);
+    let counts: Vec<u32> = demands.iter().map(|demand| demand.count).collect();
+    let packing = packer.unlimited(&counts);
+    if packer.respects(&packing, limits) { packing } else { packer.limited(limits) }
+}
+
+/// A machine to fill: a shape of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    store: usize,
+    shape: usize,
+}
+
+struct Packer<'p, 'm, 'a> {
+    domains: &'p mut Domains<'m, 'a>,
+    demands: &'p [Demand],
+    /// What each demand is worth: the least that one of its pods can cost, in billionths.
+    worth: Vec<u64>,
+    targets: Vec<Target>,
+    /// Orders in which demands are tried.
+    orders: Vec<Vec<usize>>,
+    /// Exact solutions for each demand by itself.
+    alone: Vec<Option<exact::Alone>>,
+    /// Exact solutions of small remainders.
+    solved: BTreeMap<Vec<u32>, Vec<Bin>>,
+}
+
+impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
+    fn new(domains: &'p mut Domains<'m, 'a>, demands: &'p [Demand]) -> Self {
+        let mut packer = Self {
+            domains,
+            demands,
+            worth: Vec::new(),
+            targets: Vec::new(),
+            orders: Vec::new(),
+            alone: vec![None; demands.len()],
+            solved: BTreeMap::new(),
+        };
+        let mut freedom = Vec::new();
+        for demand in demands {
+            let mut least: Option<u64> = None;
+            let mut items = 0;
+            for domain in packer.first_domains(demand.group) {
+                let domains = &packer.domains;
+                let (store, shapes) = (domains.get(domain).store, &domains.store(domain).shapes);
+                items += domains.get(domain).offers.iter().count();
+                for item in domains.menu(domain) {
+                    let share = share(&shapes[item.shape].room, &demand.request);
+                    let Some(cost) = share.map(|share| share.saturating_mul(item.price.nano()))
+                    else {
+                        continue;
+                    };
+                    least = Some(least.map_or(cost, |least| least.min(cost)));
+                    packer.targets.push(Target { store, shape: item.shape });
+                }
+            }
+            packer.worth.push(least.map_or(0, |cost| (cost >> SHARE_BITS).max(1)));
+            freedom.push(items);
+        }
+        packer.targets.sort_unstable();
+        packer.targets.dedup();
+        packer.orders = packer.orders_of(&freedom);
+        packer
+    }
+
+    /// What a new machine may be with a pod of `group`.
+    fn first_domains(&mut self, group: usize) -> Vec<usize> {
+        let stores = 0..self.domains.stores.len();
+        stores.flat_map(|root| self.domains.join(root, group).to_vec()).collect()
+    }
+
+    fn orders_of(&self, freedom: &[usize]) -> Vec<Vec<usize>> {
+        let by = |key: &dyn Fn(usize) -> (usize, i64)| {
+            let mut order: Vec<usize> = (0..self.demands.len()).collect();
+            order.sort_by(|a, b| key(*a).cmp(&key(*b)).then(a.cmp(b)));
+            order
+        };
+        let worth = |at: usize| -i64::try_from(self.worth[at]).unwrap_or(i64::MAX);
+        let mut orders = vec![by(&|at| (0, worth(at))), by(&|at| (freedom[at], worth(at)))];
+        for dimension in 0..self.demands.first().map_or(0, |demand| demand.request.len()) {
+            orders.push(by(&|at| (0, -self.demands[at].request[dimension])));
+        }
+        let mut kept: Vec<Vec<usize>> = Vec::new();
+        for order in orders {
+            if !kept.contains(&order) {
+                kept.push(order);
+            }
+        }
+        kept
+    }
+
+    /// The best packing without regard to limits.
+    fn unlimited(&mut self, counts: &[u32]) -> Packing {
+        let mut placeable = counts.to_vec();
+        for (at, count) in placeable.iter_mut().enumerate() {
+            if !self.fits_alone(at, &[]) {
+                *count = 0;
+            }
+        }
+        let unplaceable: Vec<u32> = counts.iter().zip(&placeable).map(|(a, b)| a - b).collect();
+        let mut packing = match self.solve(&placeable, exact::LARGE) {
+            Some(bins) => Packing { bins, left: vec![0; counts.len()] },
+            None => self.heuristic(&placeable),
+        };
+        packing.left.iter_mut().zip(unplaceable).for_each(|(left, more)| *left += more);
+        packing
+    }
+
+    /// Whether one pod of the demand can have a machine.
+    fn fits_alone(&mut self, at: usize, limits: &[Headroom]) -> bool {
+        let demand = &self.demands[at];
+        let domains = self.first_domains(demand.group);
+        domains.iter().any(|id| self.domains.cheapest(*id, &demand.request, limits).is_some())
+    }
+
+    fn respects(&self, packing: &Packing, limits: &[Headroom]) -> bool {
+        let mut limits = limits.to_vec();
+        packing.bins.iter().all(|bin| {
+            let capacity = self.domains.capacity(bin);
+            let headroom = &mut limits[self.domains.get(bin.domain).store];
+            let enough = headroom.copies(capacity) >= bin.copies;
+            headroom.take(capacity, bin.copies);
+            enough
+        })
+    }
+}
+
+/// Shares of a machine are counted in 2^-20ths.
+const SHARE_BITS: u32 = 20;
+
+/// The largest share of `room` that `request` takes of any dimension; `None` if it does not fit.
+fn share(room: &[i64], request: &[i64]) -> Option<u64> {
+    let mut largest = 0;
+    for (room, request) in room.iter().zip(request).filter(|(_, request)| **request > 0) {
+        if request > room {
+            return None;
+        }
+        let share = (i128::from(*request) << SHARE_BITS) / i128::from(*room);
+        largest = largest.max(u64::try_from(share).unwrap_or(u64::MAX));
+    }
+    Some(largest)
+}

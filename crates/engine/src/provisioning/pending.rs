@@ -1,0 +1,95 @@
+//! Which pods need capacity.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::class::{self, Class};
+use super::preemption;
+use crate::pod::{Pod, PodKey};
+use crate::report::Unplaced;
+use crate::residents::Residents;
+use crate::snapshot::Snapshot;
+
+/// The pods that a plan is about.
+pub(crate) struct Pending {
+    /// Those that need capacity now.
+    pub(crate) classes: Vec<Class>,
+    /// Those that leave it to the scheduler's preemption for the moment.
+    pub(crate) waiting: Vec<PodKey>,
+    /// Those that cannot be planned for.
+    pub(crate) unplaced: Vec<Unplaced>,
+    /// When the first of those that wait has waited long enough.
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Finds the pods that the scheduler has looked at in vain, and what belongs to them: siblings that
+/// it has not looked at yet, and pods that their owners have promised.
+pub(crate) fn pending(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Pending {
+    let grace = SignedDuration::try_from(snapshot.settings.preemption_grace)
+        .unwrap_or(SignedDuration::ZERO);
+    let mut found =
+        Pending { classes: Vec::new(), waiting: Vec::new(), unplaced: Vec::new(), next: None };
+    let (mut due, mut hopeful, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
+    for pod in snapshot.pods.iter().filter(|pod| is_provisionable(pod)) {
+        let Some(since) = pod.unschedulable_since else {
+            fresh.push(pod);
+            continue;
+        };
+        if let Some(message) = unsupported(pod) {
+            found.unplaced.push(Unplaced { pod: key(pod), message });
+        } else if pod.preempts && now < after(since, grace) {
+            hopeful.push(pod);
+        } else {
+            due.push(pod.clone());
+        }
+    }
+
+    let hopeful = class::fold(hopeful.into_iter(), std::iter::empty());
+    let served = preemption::served(&hopeful, snapshot, residents);
+    for (class, served) in hopeful.into_iter().zip(served) {
+        let (waiting, others) = class.pods.split_at(class.pods.len().min(served as usize));
+        let waits = waiting.iter().filter_map(|pod| Some(after(pod.unschedulable_since?, grace)));
+        found.next = found.next.into_iter().chain(waits).min();
+        found.waiting.extend(waiting.iter().map(|pod| key(pod)));
+        due.extend_from_slice(others);
+    }
+    found.waiting.sort();
+
+    let owners: BTreeSet<String> =
+        due.iter().filter_map(|pod| Some(pod.owner.as_ref()?.uid.clone())).collect();
+    let belongs = |pod: &Pod| {
+        pod.unsupported.is_empty()
+            && pod.owner.as_ref().is_some_and(|owner| owners.contains(&owner.uid))
+    };
+    let siblings = fresh.into_iter().filter(|pod| belongs(pod));
+    let promised = snapshot.promised.iter().filter(|p| p.count > 0 && belongs(&p.pod));
+    let promised: Vec<_> = promised.map(|promise| (&promise.pod, promise.count)).collect();
+    due.extend(siblings.cloned());
+    found.classes = class::fold(due.iter(), promised.into_iter());
+    found
+}
+
+fn is_provisionable(pod: &Pod) -> bool {
+    let foreign = |kind: &str| matches!(kind, "DaemonSet" | "Node");
+    pod.node.is_none()
+        && pod.nominated_node.is_none()
+        && !pod.terminal
+        && !pod.deleting
+        && !pod.gated
+        && !pod.owner.as_ref().is_some_and(|owner| foreign(&owner.kind))
+}
+
+/// Why a pod cannot be planned for.
+fn unsupported(pod: &Pod) -> Option<String> {
+    let list = pod.unsupported.join(", ");
+    (!list.is_empty()).then(|| format!("{list}: not supported yet, so no capacity is ordered"))
+}
+
+fn key(pod: &Pod) -> PodKey {
+    (pod.namespace.clone(), pod.name.clone())
+}
+
+fn after(time: Timestamp, delay: SignedDuration) -> Timestamp {
+    time.checked_add(delay).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,147 @@
+//! A small cluster for tests: read from YAML, planned for, and moved on by carrying the plan out.
+
+#![allow(dead_code, reason = "each test uses its part")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+pub mod read;
+pub mod render;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aerostat_api::{NodePool, labels};
+use aerostat_engine::instance::InstanceType;
+use aerostat_engine::plan::{Launch, Plan, planned};
+use aerostat_engine::pod::Pod;
+use aerostat_engine::provisioning::promised;
+use aerostat_engine::report::Report;
+use aerostat_engine::snapshot::{Pool, Snapshot, Stage, StateNode};
+use jiff::Timestamp;
+
+/// A cluster and how many claims its pools have made.
+#[derive(Clone, Default)]
+pub struct World {
+    pub snapshot: Snapshot,
+    pub types: Arc<Vec<InstanceType>>,
+    made: BTreeMap<String, u32>,
+}
+
+impl World {
+    /// Plans, and checks that the same cluster is planned for equally.
+    pub fn plan(&mut self, now: Timestamp) -> (Plan, Report) {
+        self.sort();
+        let plan = aerostat_engine::plan(&self.snapshot, now);
+        assert_eq!(plan, aerostat_engine::plan(&self.snapshot.clone(), now));
+        plan
+    }
+
+    fn sort(&mut self) {
+        let snapshot = &mut self.snapshot;
+        snapshot.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        snapshot.nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
+        snapshot.pools.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Does what the plan says: its claims are ordered, its nodes are gone.
+    pub fn carry_out(&mut self, plan: &Plan, now: Timestamp) {
+        let nodes = &mut self.snapshot.nodes;
+        nodes.retain(|state| {
+            !plan.terminations.iter().any(|t| Some(&t.claim) == state.claim.as_ref())
+        });
+        for nomination in &plan.nominations {
+            let place = nomination.node.as_ref().or(nomination.claim.as_ref()).unwrap();
+            self.snapshot.nominations.insert(nomination.pod.clone(), place.clone());
+        }
+        for launch in &plan.launches {
+            let claim = self.order(launch, now);
+            for pod in &launch.pods {
+                self.snapshot.nominations.insert(pod.clone(), claim.clone());
+            }
+        }
+    }
+
+    fn order(&mut self, launch: &Launch, now: Timestamp) -> String {
+        let number = self.made.entry(launch.pool.clone()).or_default();
+        *number += 1;
+        let name = format!("{}-{number}", launch.pool);
+        let promise = promised(&launch.requirements, &launch.labels, &self.types).unwrap();
+        self.snapshot.nodes.push(StateNode {
+            node: aerostat_engine::node::Node {
+                name: name.clone(),
+                labels: promise.labels,
+                taints: launch.taints.clone(),
+                allocatable: promise.allocatable,
+                ..Default::default()
+            },
+            has_node: false,
+            claim: Some(name.clone()),
+            pool: Some(launch.pool.clone()),
+            stage: Stage::Ordered,
+            deleting: false,
+            do_not_disrupt: false,
+            capacity: promise.capacity,
+            created: now,
+            initialized: None,
+            last_pod_event: None,
+            nominated_until: None,
+            price: Some(promise.price),
+            planned: planned(&launch.annotations),
+        });
+        name
+    }
+
+    pub fn add_pod(&mut self, pod: Pod) {
+        self.snapshot.pods.push(Arc::new(pod));
+    }
+
+    pub fn remove_pod(&mut self, name: &str) {
+        self.snapshot.pods.retain(|pod| pod.name != name);
+    }
+}
+
+/// A NodePool as the controllers resolve it.
+pub fn pool(pool: &NodePool, types: &Arc<Vec<InstanceType>>) -> Pool {
+    let (spec, template) = (&pool.spec, &pool.spec.template);
+    let metadata = template.metadata.clone().unwrap_or_default();
+    Pool {
+        name: pool.metadata.name.clone().unwrap(),
+        uid: pool.metadata.uid.clone().unwrap_or_default(),
+        weight: spec.weight.unwrap_or(0),
+        usable: match pool.metadata.annotations.as_ref().and_then(|a| a.get("test/unusable")) {
+            Some(why) => Err(why.clone()),
+            None => Ok(()),
+        },
+        requirements: template.spec.requirements.clone(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        taints: template.spec.taints.clone().unwrap_or_default(),
+        startup_taints: template.spec.startup_taints.clone().unwrap_or_default(),
+        class: Some(template.spec.node_class_ref.clone()),
+        hash: "1".to_owned(),
+        limits: spec.limits.clone().unwrap_or_default(),
+        budgets: spec.disruption.budgets.clone(),
+        consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
+        policy: spec.disruption.consolidation_policy.clone(),
+        termination_grace: template.spec.termination_grace_period,
+        expire_after: template.spec.expire_after.clone(),
+        types: types.clone(),
+    }
+}
+
+/// Labels that Auto Mode gives to nodes of a type called `family.size`.
+pub fn type_labels(name: &str, arch: &str, cpu: &str) -> BTreeMap<String, String> {
+    let family = name.split('.').next().unwrap();
+    let generation: String = family.chars().filter(char::is_ascii_digit).take(1).collect();
+    let category: String = family.chars().take_while(|c| !c.is_ascii_digit()).collect();
+    let of = |key: &str| format!("{}{key}", labels::EKS_PREFIX);
+    [
+        (labels::ARCH.to_owned(), arch.to_owned()),
+        (labels::OS.to_owned(), "linux".to_owned()),
+        (labels::INSTANCE_TYPE.to_owned(), name.to_owned()),
+        (of("instance-family"), family.to_owned()),
+        (of("instance-category"), category),
+        (of("instance-generation"), generation),
+        (of("instance-cpu"), cpu.to_owned()),
+    ]
+    .into()
+}
