@@ -53,10 +53,18 @@ impl Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Go's form: `24h0m0s`, `30s`, `1m30s`, `1.5s`.
+    /// Go's form: `24h0m0s`, `30s`, `1m30s`, `1.5s`, `500ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let nanos = self.0.subsec_nanos();
+        if seconds == 0 && nanos > 0 {
+            let (whole, unit) = match nanos {
+                1_000_000.. => (1_000_000, "ms"),
+                1_000.. => (1_000, "µs"),
+                _ => (1, "ns"),
+            };
+            return write!(f, "{}{unit}", f64::from(nanos) / f64::from(whole));
+        }
         let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         if hours > 0 {
             write!(f, "{hours}h")?;
@@ -119,5 +127,19 @@ impl Serialize for NillableDuration {
 impl<'de> Deserialize<'de> for NillableDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Duration;
+
+    #[test]
+    fn durations_read_and_print_as_go_has_them() {
+        for text in ["0s", "500ms", "1.5ms", "2µs", "7ns", "13.9s", "1m30s", "24h0m0s"] {
+            assert_eq!(Duration::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Duration::parse("90s").unwrap().to_string(), "1m30s");
+        assert!(Duration::parse("4x").unwrap_err().contains("\"4x\" is not a duration"));
     }
 }

@@ -20,6 +20,7 @@
 //! | [`informer`] | what in-process controllers watch with |
 //! | [`bootstrap`] | the objects that every cluster begins with |
 //! | [`scheduler`] | places pods on nodes |
+//! | [`kubelet`] | the kubelets of all simulated nodes |
 //! | [`events`] | recording and expiring `Event` objects |
 //! | [`status`] | errors, in the words and codes of Kubernetes |
 //!
@@ -33,6 +34,7 @@ pub mod events;
 pub mod http;
 pub mod informer;
 pub mod kinds;
+pub mod kubelet;
 pub mod registry;
 pub mod scheduler;
 pub mod selectors;

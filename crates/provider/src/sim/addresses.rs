@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// Of 256 addresses of a network, AWS keeps the first four and the last; fewer are used here.
+/// Of 256 addresses of a network, AWS keeps the first four; from the 64th on they are of pods.
 const FIRST: usize = 4;
-const PER_NETWORK: usize = 250;
+const PER_NETWORK: usize = 60;
 /// The first zone's first network is 10.0.100.0/24, the second's 10.0.101.0/24, and so on.
 const FIRST_NETWORK: usize = 100;
 
@@ -65,7 +65,7 @@ mod tests {
     fn none_is_given_twice_and_all_come_round() {
         let mut addresses = Addresses::new(&BTreeSet::from(["a", "b", "c"]));
         let all: Vec<Ipv4Addr> = std::iter::from_fn(|| addresses.take("b")).collect();
-        assert_eq!(all.len(), 250 * 85);
+        assert_eq!(all.len(), PER_NETWORK * 85);
         assert_eq!(BTreeSet::from_iter(&all).len(), all.len());
         assert!(addresses.take("a").is_some_and(|address| !all.contains(&address)));
         addresses.release(all[7]);
