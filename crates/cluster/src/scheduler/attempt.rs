@@ -106,12 +106,12 @@ impl Scheduler {
         }
         let mut search = Search::default();
         if let Some(names) = names {
+            search.not_named = self.cache.len();
             for slot in names.iter().filter_map(|name| self.cache.slot(name)) {
                 let Some((node, at)) = self.cache.at(slot) else { continue };
                 search.count(slot, &filter::judge(info, node, at, &self.cache));
-                search.not_named += 1;
+                search.not_named -= 1;
             }
-            search.not_named = self.cache.len() - search.not_named;
         } else {
             self.search_all(info, class, nominated, &mut search);
         }

@@ -260,3 +260,61 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(name: &str) -> Node {
+        Node { name: name.into(), ..Node::default() }
+    }
+
+    fn pod(name: &str, node: Option<&str>, priority: i32) -> Arc<PodInfo> {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "uid": name},
+            "spec": {"nodeName": node, "priority": priority, "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+        }))
+        .unwrap();
+        Arc::new(PodInfo::read(&pod).unwrap())
+    }
+
+    #[test]
+    fn places_are_used_again_and_usage_follows() {
+        let mut cache = Cache::default();
+        cache.set_node(node("a"));
+        let placed = pod("p", Some("a"), 0);
+        cache.place(&placed);
+        let slot = cache.slot("a").unwrap();
+        assert_eq!(cache.at(slot).unwrap().1.usage.requested.cpu, 1000);
+        cache.remove_node("a");
+        assert_eq!((cache.len(), cache.slot("a")), (0, None));
+        assert_eq!(cache.remove_pod(&placed.key()).as_deref(), Some("a"));
+        cache.set_node(node("b"));
+        assert_eq!(cache.slot("b"), Some(slot));
+        assert_eq!(cache.at(slot).unwrap().1.usage, Usage::default());
+    }
+
+    #[test]
+    fn nominations_count_for_others_of_no_higher_priority() {
+        let mut cache = Cache::default();
+        cache.set_node(node("a"));
+        let nominated = pod("p", None, 5);
+        assert_eq!(cache.nominate(&nominated, Some("a")), None);
+        let generation = cache.generation();
+        assert_eq!(cache.nominate(&nominated, Some("a")), None);
+        assert_eq!(cache.generation(), generation);
+        let used = |cache: &Cache, pod: &PodInfo| {
+            let (_, info) = cache.at(cache.slot("a").unwrap()).unwrap();
+            info.usage_for(pod).requested.cpu
+        };
+        let cases = [("lower", 0, 1000), ("equal", 5, 1000), ("higher", 6, 0), ("p", 5, 0)];
+        for (name, priority, expected) in cases {
+            assert_eq!(used(&cache, &pod(name, None, priority)), expected, "{name}");
+        }
+        assert_eq!(cache.nominate(&nominated, None).as_deref(), Some("a"));
+        assert_eq!(used(&cache, &pod("lower", None, 0)), 0);
+    }
+}

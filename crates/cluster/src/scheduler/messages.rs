@@ -69,3 +69,25 @@ pub(super) fn note(message: &str) -> String {
     }
     format!("{}{suffix}", &message[..end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_sorted_as_texts() {
+        let counts = Counts::from([("b".to_owned(), 2), ("a".to_owned(), 3), ("c".to_owned(), 10)]);
+        let message = fit_error(15, None, &counts, &preemption("why."));
+        let expected = "0/15 nodes are available: 10 c, 2 b, 3 a. \
+                        no new claims to deallocate, preemption: why.";
+        assert_eq!(message, expected);
+        assert_eq!(fit_error(1, Some("no"), &counts, ""), "0/1 nodes are available: no.");
+    }
+
+    #[test]
+    fn notes_are_cut_at_1024_bytes() {
+        assert_eq!(note("short"), "short");
+        let long = note(&"é".repeat(1000));
+        assert!(long.len() <= 1024 && long.ends_with("é ..."));
+    }
+}

@@ -64,7 +64,7 @@ pub async fn run(cluster: Cluster) {
     let mut pods = cluster.informer::<core::Pod>();
     let mut budgets = cluster.informer::<PodDisruptionBudget>();
     let mut scheduler = Scheduler::new(cluster.clone());
-    let mut attempts = 0;
+    let mut attempts = 0_u32;
     loop {
         while let Some(change) = nodes.try_next() {
             scheduler.on_node(change);
@@ -81,7 +81,8 @@ pub async fn run(cluster: Cluster) {
         if let Some(key) = scheduler.queue.pop(now) {
             scheduler.attempt(&key);
             attempts += 1;
-            if attempts % ATTEMPTS_AT_ONCE == 0 {
+            if attempts == ATTEMPTS_AT_ONCE {
+                attempts = 0;
                 tokio::task::yield_now().await;
             }
             continue;

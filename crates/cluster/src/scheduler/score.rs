@@ -128,3 +128,60 @@ pub(super) fn image_locality(info: &PodInfo, node: &Node, cache: &Cache) -> i64 
     let most = IMAGE_MAX * i64::try_from(info.images.len()).unwrap_or(1).max(1);
     MAX * (sum.clamp(IMAGE_MIN, most) - IMAGE_MIN) / (most - IMAGE_MIN)
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(requests: serde_json::Value) -> PodInfo {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "p"},
+            "spec": {"containers": [
+                {"name": "c", "image": "perl:5.34.0", "resources": {"requests": requests}}]},
+        }))
+        .unwrap();
+        PodInfo::read(&pod).unwrap()
+    }
+
+    fn node(name: &str) -> Node {
+        let mut node = Node { name: name.into(), ..Node::default() };
+        node.allocatable.cpu = 2000;
+        node.allocatable.memory = 4 << 30;
+        node
+    }
+
+    #[test]
+    fn room_and_balance_are_scored() {
+        let pod = pod(json!({"cpu": "1", "memory": "1Gi"}));
+        let mut usage = Usage::default();
+        // Half of the cpu and three quarters of the memory are left.
+        assert_eq!(least_allocated(&pod, &node("n"), &usage), (50 + 75) / 2);
+        // Balance falls from 100 to 87.
+        assert_eq!(balanced(&pod, &node("n"), &usage), 50 + (50 + 87 - 100) / 2);
+        usage.scored.cpu = 5000;
+        assert_eq!(least_allocated(&pod, &node("n"), &usage), 75 / 2);
+    }
+
+    #[test]
+    fn a_pod_that_asks_for_nothing_counts_with_the_minima_and_balances_nothing() {
+        let pod = pod(json!({}));
+        // 100m of 2000m, 200Mi of 4096Mi.
+        assert_eq!(least_allocated(&pod, &node("n"), &Usage::default()), 95);
+        assert_eq!(balanced(&pod, &node("n"), &Usage::default()), 0);
+    }
+
+    #[test]
+    fn an_image_counts_by_size_and_spread() {
+        let mut cache = Cache::default();
+        let mut warm = node("warm");
+        warm.images.insert("perl:5.34.0".into(), 336_374_010);
+        cache.set_node(warm.clone());
+        cache.set_node(node("cold"));
+        let pod = pod(json!({}));
+        assert_eq!(image_locality(&pod, &warm, &cache), 14);
+        assert_eq!(image_locality(&pod, &node("cold"), &cache), 0);
+    }
+}

@@ -23,8 +23,8 @@ impl Scheduler {
         let (info, class) = (queued.info.clone(), queued.class);
         let kind = self.cluster.kind_of::<Pod>();
         let object = self.cluster.get_object(&kind, &key.0, &key.1);
-        let Some(object) = object.ok().filter(|object| object.uid() == info.pod.uid) else {
-            // It went; its deletion is on its way to us.
+        let Some(object) = object.ok().filter(|object| still_waits(object, &info)) else {
+            // It went, or someone else bound it: the news is on its way to us.
             self.drop_waiting(key);
             return;
         };
@@ -193,6 +193,12 @@ impl Scheduler {
             tracing::warn!(%error, pod = key.1, "status cannot be written");
         }
     }
+}
+
+fn still_waits(object: &Object, info: &PodInfo) -> bool {
+    object.uid() == info.pod.uid
+        && object.value["metadata"]["deletionTimestamp"].is_null()
+        && object.value["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
 }
 
 fn nominate(pod: &mut Value, node: &str) {
