@@ -1,6 +1,9 @@
 //! Which kinds are served, and how.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use aerostat_schema::custom::CustomSchema;
 
 use crate::store::Resource;
 
@@ -46,10 +49,12 @@ pub struct CustomKind {
     pub definition: String,
     /// `NodePoolList`; the kind of its lists.
     pub list_kind: String,
-    /// Every version that is served; one of them is [`Kind::version`].
+    /// The CRD's UID and generation: what this was made from.
+    pub source: (String, i64),
+    /// Every version that is served, [`Kind::version`] among them unless it is stored only.
     pub served: Vec<String>,
-    /// `openAPIV3Schema`, as published.
-    pub document: serde_json::Value,
+    /// The schema of each version.
+    pub schemas: BTreeMap<String, CustomSchema>,
     /// Whether the CRD is being deleted.
     pub terminating: bool,
     /// Where `/scale` finds its numbers.

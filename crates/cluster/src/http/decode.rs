@@ -38,16 +38,19 @@ pub(super) fn body(call: &Call<'_>) -> Result<(Value, Vec<String>), Status> {
     .map_err(Status::bad_request)
 }
 
-/// Takes out fields that the kind does not have, and names them.
+/// Names the fields that the kind does not have, and takes them out of built-in kinds (the registry
+/// takes them out of custom ones).
 ///
 /// # Errors
 ///
 /// If a field has the wrong type.
 pub(super) fn prune(served: &Served, value: &mut Value) -> Result<Vec<String>, String> {
-    if served.kind.custom.is_some() {
-        return Ok(Vec::new());
-    }
     let (group, version) = served.group_version();
+    if let Some(custom) = &served.kind.custom {
+        let schema = custom.schemas.get(&version);
+        let unknown = schema.map(|schema| schema.unknown_fields(value)).unwrap_or_default();
+        return Ok(unknown);
+    }
     decode::prune_unknown(&group, &version, &served.kind.kind, value)
 }
 

@@ -1,11 +1,16 @@
 //! OpenAPI v3: the index, and a document for each group and version.
 
+use std::sync::Arc;
+
 use aerostat_schema::openapi::{self, Custom};
 use http::Response;
+use serde_json::Value;
 
 use super::body::ResponseBody;
 use super::{Call, GIT_VERSION, discovery, reply};
+use crate::kinds::Kind;
 use crate::status::Status;
+use crate::store::Object;
 
 /// `/openapi/v3` and what is below it; `rest` is `api/v1` or `apis/apps/v1` for example.
 pub(super) fn respond(call: &Call<'_>, rest: &str) -> Result<Response<ResponseBody>, Status> {
@@ -38,27 +43,32 @@ pub(super) fn respond(call: &Call<'_>, rest: &str) -> Result<Response<ResponseBo
 }
 
 fn customs(call: &Call<'_>) -> Vec<Custom> {
-    let mut customs = Vec::new();
-    for kind in call.service.cluster().kinds() {
-        let Some(custom) = &kind.custom else { continue };
-        for version in &custom.served {
-            customs.push(Custom {
-                group: kind.group.clone(),
-                version: version.clone(),
-                kind: kind.kind.clone(),
-                plural: kind.plural.clone(),
-                namespaced: kind.namespaced,
-                schema: custom.document.clone(),
-            });
-        }
-    }
-    customs
+    let definitions = definitions(call);
+    let versions = definitions.iter().flat_map(|definition| {
+        let spec = &definition.value["spec"];
+        let served = spec["versions"].as_array().into_iter().flatten();
+        served.filter(|version| version["served"] == true).map(move |version| (spec, version))
+    });
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    versions
+        .map(|(spec, version)| Custom {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+            plural: text(&spec["names"]["plural"]),
+            namespaced: spec["scope"] == "Namespaced",
+            schema: version["schema"]["openAPIV3Schema"].clone(),
+        })
+        .collect()
+}
+
+fn definitions(call: &Call<'_>) -> Vec<Arc<Object>> {
+    let kind = call.service.cluster().kind("apiextensions.k8s.io", "customresourcedefinitions");
+    let list = |kind: &Kind| call.service.cluster().store().list(&kind.resource(), "").0;
+    kind.map(|kind| list(&kind)).unwrap_or_default()
 }
 
 fn definitions_fingerprint(call: &Call<'_>) -> String {
-    let kind = call.service.cluster().kind("apiextensions.k8s.io", "customresourcedefinitions");
-    let Some(kind) = kind else { return String::new() };
-    let (definitions, _) = call.service.cluster().store().list(&kind.resource(), "");
-    let revisions: Vec<String> = definitions.iter().map(|d| d.revision.to_string()).collect();
+    let revisions: Vec<String> = definitions(call).iter().map(|d| d.revision.to_string()).collect();
     discovery::fingerprint(format!("{GIT_VERSION} {}", revisions.join(",")).as_bytes())
 }

@@ -151,6 +151,72 @@ async fn a_kind_is_served_as_soon_as_it_is_defined() {
     assert!(widgets.list(&ListParams::default()).await.is_err(), "the kind is gone");
 }
 
+#[tokio::test(start_paused = true)]
+async fn custom_objects_are_pruned_defaulted_and_checked() {
+    let service = service();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let mut definition = widgets();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["size"] =
+        json!({"type": "integer", "maximum": 5, "default": 2});
+    let mut broken = definition.clone();
+    broken["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] =
+        Value::Null;
+    let (code, status) = ask(&service, "POST", definitions, broken).await;
+    assert_eq!(code, 422);
+    let message = status["message"].as_str().unwrap();
+    let place = "spec.validation.openAPIV3Schema.properties[spec].type: Required value";
+    assert!(message.contains(place), "{message}");
+    ask(&service, "POST", definitions, definition).await;
+
+    let widgets = "/apis/example.com/v1/widgets";
+    let widget = json!({"metadata": {"name": "w"}, "spec": {"bogus": 1}});
+    let strict = format!("{widgets}?fieldValidation=Strict");
+    let (code, status) = ask(&service, "POST", &strict, &widget).await;
+    assert_eq!(code, 400, "{status}");
+    let (code, created) = ask(&service, "POST", widgets, &widget).await;
+    assert_eq!((code, &created["spec"]), (201, &json!({"size": 2})));
+    let patch = json!({"spec": {"size": 9}});
+    let uri = format!("{widgets}/w");
+    let (code, status) =
+        ask_as(&service, "PATCH", &uri, "application/merge-patch+json", "*/*", patch).await;
+    assert_eq!(code, 422);
+    assert_eq!(
+        status["message"],
+        "Widget.example.com \"w\" is invalid: spec.size: Invalid value: 9: \
+         spec.size in body should be less than or equal to 5"
+    );
+    let (code, status) = ask(&service, "PUT", &uri, widget).await;
+    assert_eq!(code, 422, "{status}");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.ends_with("must be specified for an update"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_waits_for_the_last_of_its_objects() {
+    let service = service();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let widgets_uri = "/apis/example.com/v1/widgets";
+    ask(&service, "POST", definitions, widgets()).await;
+    let held = json!({"metadata": {"name": "w", "finalizers": ["example.com/f"]}});
+    ask(&service, "POST", widgets_uri, held).await;
+    ask(&service, "POST", widgets_uri, json!({"metadata": {"name": "free"}})).await;
+    let definition = format!("{definitions}/widgets.example.com");
+    ask(&service, "DELETE", &definition, "").await;
+    let (_, waiting) = ask(&service, "GET", &definition, "").await;
+    let finalizers = &waiting["metadata"]["finalizers"];
+    assert_eq!(finalizers, &json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    let (_, left) = ask(&service, "GET", widgets_uri, "").await;
+    assert_eq!(left["items"].as_array().map(Vec::len), Some(1));
+    let late = json!({"metadata": {"name": "late"}});
+    assert_eq!(ask(&service, "POST", widgets_uri, late).await.0, 405);
+    let release = json!({"metadata": {"finalizers": null}});
+    let uri = format!("{widgets_uri}/w");
+    ask_as(&service, "PATCH", &uri, "application/merge-patch+json", "*/*", release).await;
+    assert_eq!(ask(&service, "GET", &definition, "").await.0, 404);
+    assert_eq!(ask(&service, "GET", widgets_uri, "").await.0, 404);
+}
+
 fn widgets() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -5,11 +5,13 @@
 
 use std::sync::{Arc, PoisonError};
 
+use aerostat_schema::custom::CustomSchema;
 use serde_json::{Value, json};
 
 use super::write::{WriteOptions, timestamp};
-use super::{Cluster, DeleteOptions, Part};
-use crate::kinds::{CustomKind, Kind, PrinterColumn, ScalePaths};
+use super::{Cluster, DeleteOptions, Part, definition};
+use crate::kinds::Kind;
+use crate::status::FieldError;
 use crate::store::{Object, Resource};
 
 /// Keeps a definition until its objects are gone.
@@ -20,30 +22,44 @@ pub(super) fn is_definition(kind: &Kind) -> bool {
     kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions"
 }
 
-/// What a definition leaves open. Source: apiextensions-apiserver `pkg/apis/apiextensions/v1`.
-pub(super) fn default_definition(value: &mut Value) {
-    let names = &mut value["spec"]["names"];
-    let kind = names["kind"].as_str().unwrap_or_default().to_owned();
-    if !kind.is_empty() {
-        if names["singular"].as_str().unwrap_or_default().is_empty() {
-            names["singular"] = kind.to_lowercase().into();
-        }
-        if names["listKind"].as_str().unwrap_or_default().is_empty() {
-            names["listKind"] = format!("{kind}List").into();
-        }
+/// Gives a custom object the form in which it is kept: without fields that its schema does not
+/// have, with the schema's defaults.
+pub(super) fn shape(kind: &Kind, value: &mut Value) {
+    if let Some(schema) = schema(kind) {
+        schema.prune(value);
+        schema.default(value);
     }
-    if value["spec"]["conversion"].is_null() {
-        value["spec"]["conversion"] = json!({"strategy": "None"});
+}
+
+/// What is wrong with a definition or a custom object; nothing with any other.
+pub(super) fn validate(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if is_definition(kind) {
+        return definition::validate(value);
     }
+    let problems = schema(kind).map(|schema| schema.validate(value, old)).unwrap_or_default();
+    problems.into_iter().map(definition::field_error).collect()
+}
+
+fn schema(kind: &Kind) -> Option<&CustomSchema> {
+    kind.custom.as_ref()?.schemas.get(&kind.version)
 }
 
 impl Cluster {
     /// Serves the kind of a definition that was written, and says so in its status.
     pub(super) fn definition_written(&self, definition: &Object) {
         let value = &definition.value;
-        let Some(kind) = kind_of(value) else { return };
+        let spec = &value["spec"];
+        let served = self.kind(
+            spec["group"].as_str().unwrap_or_default(),
+            spec["names"]["plural"].as_str().unwrap_or_default(),
+        );
+        let source = definition::source(value);
+        if served.and_then(|kind| Some(kind.custom.as_ref()?.source == source)) == Some(true) {
+            return;
+        }
+        let Some(kind) = definition::kind(value) else { return };
         let resource = kind.resource();
-        let terminating = !value["metadata"]["deletionTimestamp"].is_null();
+        let terminating = is_terminating(&kind);
         let conflict = self.name_in_use(&kind);
         if conflict.is_none() {
             let mut kinds = self.0.kinds.write().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +179,7 @@ impl Cluster {
             if conflict.is_none() {
                 new["status"]["acceptedNames"] = old.value["spec"]["names"].clone();
             }
-            let stored = storage_version(&old.value)["name"].clone();
+            let stored = definition::storage_version(&old.value)["name"].clone();
             let versions = &mut new["status"]["storedVersions"];
             match versions.as_array_mut() {
                 Some(list) if list.contains(&stored) => {}
@@ -182,77 +198,6 @@ impl Cluster {
 #[must_use]
 pub fn is_terminating(kind: &Kind) -> bool {
     kind.custom.as_ref().is_some_and(|custom| custom.terminating)
-}
-
-fn storage_version(definition: &Value) -> &Value {
-    let versions = definition["spec"]["versions"].as_array();
-    versions
-        .into_iter()
-        .flatten()
-        .find(|version| version["storage"] == true)
-        .unwrap_or(&Value::Null)
-}
-
-/// The kind that a definition defines; `None` if it has no version to store.
-fn kind_of(definition: &Value) -> Option<Kind> {
-    let spec = &definition["spec"];
-    let names = &spec["names"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().map(text).collect()
-    };
-    let version = storage_version(definition);
-    let name = version["name"].as_str()?;
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    let served = versions.filter(|v| v["served"] == true).map(|v| text(&v["name"])).collect();
-    let scale = version["subresources"].get("scale").map(|scale| ScalePaths {
-        spec_replicas: text(&scale["specReplicasPath"]),
-        status_replicas: text(&scale["statusReplicasPath"]),
-        selector: scale["labelSelectorPath"].as_str().map(str::to_owned),
-    });
-    let selectable = version["selectableFields"].as_array().into_iter().flatten();
-    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
-    let custom = CustomKind {
-        definition: text(&definition["metadata"]["name"]),
-        list_kind: text(&names["listKind"]),
-        served,
-        document: version["schema"]["openAPIV3Schema"].clone(),
-        scale,
-        selectable_fields: selectable
-            .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
-            .collect(),
-        columns: columns
-            .map(|column| PrinterColumn {
-                name: text(&column["name"]),
-                type_: text(&column["type"]),
-                format: text(&column["format"]),
-                description: text(&column["description"]),
-                priority: column["priority"]
-                    .as_i64()
-                    .and_then(|priority| i32::try_from(priority).ok())
-                    .unwrap_or(0),
-                json_path: text(&column["jsonPath"]),
-            })
-            .collect(),
-        terminating: !definition["metadata"]["deletionTimestamp"].is_null(),
-    };
-    Some(Kind {
-        group: text(&spec["group"]),
-        version: name.to_owned(),
-        kind: text(&names["kind"]),
-        plural: text(&names["plural"]),
-        singular: text(&names["singular"]),
-        short_names: texts(&names["shortNames"]),
-        categories: texts(&names["categories"]),
-        namespaced: spec["scope"] == "Namespaced",
-        status: version["subresources"].get("status").is_some(),
-        scale: custom.scale.is_some(),
-        generation: true,
-        unconditional_update: false,
-        create_on_update: false,
-        read_only: false,
-        custom: Some(Arc::new(custom)),
-    })
 }
 
 /// Sets a condition: type, status, reason, message.

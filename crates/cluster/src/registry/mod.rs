@@ -3,12 +3,13 @@
 //! - [`Cluster`]: the handle; untyped reads here, writes in `write` and `delete`.
 //! - `typed`: the same with Kubernetes' types, for in-process controllers.
 //! - `bind`: how a pod comes to its node.
-//! - `custom`: kinds that come and go with their definitions.
+//! - `custom`, `definition`: kinds that come and go with their definitions.
 //! - `evict`, `scale`: what these subresources do.
 //! - `names`: UIDs and generated names, seeded.
 
 mod bind;
 mod custom;
+mod definition;
 mod delete;
 mod evict;
 mod names;

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::{Cluster, custom};
+use super::{Cluster, custom, definition};
 use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::{Object, Write};
@@ -92,7 +92,8 @@ impl Cluster {
         }
         admission::create(self, kind, namespace, &mut value)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let errors = validation::create(kind, &value);
+        let mut errors = validation::create(kind, &value);
+        errors.extend(custom::validate(kind, &value, None));
         if !errors.is_empty() {
             return Err(Status::invalid(&kind.group, &kind.kind, &name, &errors));
         }
@@ -147,7 +148,8 @@ impl Cluster {
             }
             if part != Part::Whole {
                 admission::update(self, kind, namespace, &mut new, &old.value, part)?;
-                let errors = validation::update(kind, &new, &old.value, part);
+                let mut errors = validation::update(kind, &new, &old.value, part);
+                errors.extend(custom::validate(kind, &new, Some(&old.value)));
                 if !errors.is_empty() {
                     return Err(Status::invalid(&kind.group, &kind.kind, name, &errors));
                 }
@@ -230,6 +232,7 @@ impl Cluster {
                 }
             }
             *new = merged;
+            custom::shape(kind, new);
             return;
         }
         let metadata = metadata_mut(new);
@@ -294,8 +297,9 @@ pub(super) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
 
 fn default(kind: &Kind, value: &mut Value) {
     if custom::is_definition(kind) {
-        custom::default_definition(value);
+        definition::default(value);
     }
+    custom::shape(kind, value);
     defaults::apply(kind, value);
 }
 
