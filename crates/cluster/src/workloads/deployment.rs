@@ -25,6 +25,7 @@ use super::selector::selects;
 use crate::informer::{Change, Informer};
 use crate::registry::Cluster;
 use crate::store::Key;
+pub(super) use limits::scaled;
 
 const COMPONENT: &str = "deployment-controller";
 

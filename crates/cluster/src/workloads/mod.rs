@@ -5,6 +5,7 @@
 //! | [`replicaset`] | as many pods as a ReplicaSet asks for |
 //! | [`deployment`] | ReplicaSets of a Deployment's templates |
 //! | [`job`] | pods of a Job until enough have succeeded |
+//! | [`disruption`] | how many pods of a budget may be evicted |
 //! | [`garbage`] | nothing that has lost its owners |
 //! | [`namespace`] | nothing in namespaces that are going |
 //! | [`service_account`] | an account and the root CA in every namespace |
@@ -16,6 +17,7 @@
 //! events), `queue` (what is due, and when), `victims` (which pods go first), `owner`, `selector`.
 
 pub mod deployment;
+pub mod disruption;
 #[cfg(test)]
 mod fixtures;
 pub mod garbage;
@@ -32,6 +34,7 @@ pub mod replicaset;
 mod selector;
 pub mod service_account;
 pub mod taint_eviction;
+mod template_hash;
 mod victims;
 
 use tokio::task::JoinSet;
@@ -46,6 +49,7 @@ pub async fn run(cluster: Cluster) {
     tasks.spawn(deployment::run(cluster.clone()));
     tasks.spawn(replicaset::run(cluster.clone()));
     tasks.spawn(job::run(cluster.clone()));
+    tasks.spawn(disruption::run(cluster.clone()));
     tasks.spawn(node_lifecycle::run(cluster.clone()));
     tasks.spawn(taint_eviction::run(cluster.clone()));
     tasks.spawn(pod_gc::run(cluster.clone()));

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// Whether `selector` selects an object with `labels`. An empty selector selects nothing here:
-/// no workload may own everything.
+/// Whether a workload with `selector` may own an object with `labels`. An empty selector selects
+/// nothing here: no workload may own everything.
 pub(super) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.as_ref().filter(|map| !map.is_empty());
-    let expressions = selector.match_expressions.as_ref().filter(|list| !list.is_empty());
-    if equal.is_none() && expressions.is_none() {
-        return false;
-    }
+    let empty = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty);
+    !empty && matches(selector, labels)
+}
+
+/// Whether all requirements of `selector` hold for `labels`; an empty one has none.
+pub(super) fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    let equal = selector.match_labels.as_ref();
+    let expressions = selector.match_expressions.as_ref();
     equal.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
         && expressions.into_iter().flatten().all(|expression| {
             let value = labels.get(&expression.key);

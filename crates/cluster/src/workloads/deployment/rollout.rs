@@ -17,6 +17,7 @@ use crate::registry::{Cluster, DeleteOptions, Part};
 use crate::status::Status;
 use crate::workloads::owner::controller_of;
 use crate::workloads::pod_control::is_namespace_terminating;
+use crate::workloads::template_hash::template_hash;
 
 /// Brings `deployment` one step further; `sets` are its ReplicaSets, oldest first. Returns when
 /// to look again even if nothing happens.
@@ -189,7 +190,7 @@ impl Rollout<'_> {
         let deployment = &self.deployment;
         let spec = deployment.spec.clone().unwrap_or_default();
         let collisions = deployment.status.as_ref().and_then(|status| status.collision_count);
-        let hash = revision::hash(&spec.template, collisions);
+        let hash = template_hash(&spec.template, collisions);
         let mut template = spec.template;
         let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
         labels.insert(HASH_LABEL.into(), hash.clone());
