@@ -6,6 +6,7 @@ use super::{
     DIRECTIVE, ELEMENT_ORDER, array, bad_directive, discard_nulls, merge as merge_object,
     without_directives,
 };
+use crate::order::interleave;
 use crate::table::{Field, Type};
 
 /// Merges a list as its field says: replaces it, or merges elements by key, or as a set.
@@ -101,32 +102,8 @@ fn identity<'a>(element: &'a Value, key: &str) -> &'a Value {
     if key.is_empty() { element } else { element.get(key).unwrap_or(&Value::Null) }
 }
 
-fn place(list: &[Value], element: &Value, key: &str) -> Option<usize> {
-    list.iter().position(|other| identity(other, key) == identity(element, key))
-}
-
-/// Puts the elements that `wanted` names in its order, the others in the order of `live`, and the
-/// two together so that they disagree with `live` as little as can be.
 fn ordered(merged: Vec<Value>, wanted: &[Value], live: &[Value], key: &str) -> Vec<Value> {
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|element| place(wanted, element, key).is_some());
-    named.sort_by_key(|element| place(wanted, element, key));
-    others.sort_by_key(|element| place(live, element, key).unwrap_or(usize::MAX));
-    let mut all = Vec::with_capacity(named.len() + others.len());
-    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
-    loop {
-        let other_first = match (others.peek(), named.peek()) {
-            (None, None) => return all,
-            (Some(other), Some(next)) => {
-                matches!(
-                    (place(live, other, key), place(live, next, key)),
-                    (Some(other), Some(next)) if other < next
-                )
-            }
-            (other, _) => other.is_some(),
-        };
-        all.extend(if other_first { others.next() } else { named.next() });
-    }
+    interleave(merged, wanted, live, |element| identity(element, key).clone())
 }
 
 /// Carries out `$setElementOrder/<field>` together with the field's own patch, and takes both out
