@@ -1,1 +1,52 @@
-//! Under construction.
+//! Aerostat's controllers: watches in, decisions from the engine, actions out.
+//!
+//! ```text
+//! watches ─> index ─┬─> snapshot ─> engine::plan ─> provisioner: creates and deletes NodeClaims
+//!                   ├─> lifecycle: launch, registration, initialization, termination of claims
+//!                   ├─> drain: nodes on their way out
+//!                   └─> pools, classes: hash, readiness, counters
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`context`] | what every controller works with |
+//! | [`index`] | the cluster as the watches tell it; wakes the controllers that a change concerns |
+//! | [`snapshot`] | the index as the engine wants to see it |
+//! | [`provisioner`] | plans and carries the plan out |
+//! | [`lifecycle`] | a NodeClaim from order to end |
+//! | [`drain`] | a Node from deletion to end |
+//! | [`pools`], [`classes`] | status of NodePools and NodeClasses |
+//! | [`worklist`] | runs one reconcile per object at a time, with timers and back-off |
+//! | [`conditions`], [`recorder`] | status conditions and events, in Karpenter's form |
+//!
+//! The same code runs against the embedded cluster, in real and virtual time, and against a real
+//! one: it knows a `kube::Client`, a clock and a provider, and nothing of what is behind them.
+
+pub mod classes;
+pub mod conditions;
+pub mod context;
+pub mod drain;
+pub mod index;
+pub mod lifecycle;
+pub mod pools;
+pub mod provisioner;
+pub mod recorder;
+pub mod snapshot;
+pub mod worklist;
+
+use std::sync::Arc;
+
+pub use context::{Context, Decision, Error};
+
+/// Runs all controllers until the returned future is dropped.
+pub async fn run(context: Arc<Context>) {
+    let (wakers, triggers) = index::wakers();
+    futures::join!(
+        index::run(&context, wakers),
+        pools::run(&context, triggers.pools),
+        classes::run(&context, triggers.classes),
+        lifecycle::run(&context, triggers.claims),
+        drain::run(&context, triggers.nodes),
+        provisioner::run(&context),
+    );
+}

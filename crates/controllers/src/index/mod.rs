@@ -1,0 +1,321 @@
+//! The cluster as the watches tell it.
+//!
+//! One task applies the events of all watches, in order, and wakes the controllers that a change
+//! concerns. Everything in here is a plain state machine: events in, maps out.
+
+mod mirror;
+mod wake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use aerostat_api::{NodeClaim, NodeClass, NodePool};
+use aerostat_engine::pod::{Pod, PodKey};
+use futures::stream::{BoxStream, SelectAll};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1 as core;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+pub use mirror::Mirror;
+pub use wake::{Triggers, Wakers, wakers};
+
+use crate::context::Context;
+
+/// Everything that the controllers know of the cluster.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Pods as the planner sees them; ended ones are left out.
+    pub pods: BTreeMap<PodKey, Arc<Pod>>,
+    /// Pods by the node they are bound to.
+    pub pods_by_node: BTreeMap<String, BTreeSet<PodKey>>,
+    /// Pods by the UID of their controlling owner.
+    pub pods_by_owner: BTreeMap<String, BTreeSet<PodKey>>,
+    /// Pods that cannot be read, with the reason.
+    pub unreadable: BTreeMap<PodKey, String>,
+    /// When a pod that is no daemon last came to or went from a node.
+    pub last_pod_event: BTreeMap<String, Timestamp>,
+    /// Nodes.
+    pub nodes: Mirror<core::Node>,
+    /// NodeClaims.
+    pub claims: Mirror<NodeClaim>,
+    /// NodePools.
+    pub pools: Mirror<NodePool>,
+    /// NodeClasses.
+    pub classes: Mirror<NodeClass>,
+    /// ReplicaSets, for the pods they still have to create.
+    pub replica_sets: Mirror<ReplicaSet>,
+    /// Jobs, for the pods they still have to create.
+    pub jobs: Mirror<Job>,
+    /// DaemonSets, for what they put on each node.
+    pub daemon_sets: Mirror<DaemonSet>,
+    /// Names of claims by the provider ID of their machine.
+    claims_by_machine: BTreeMap<String, String>,
+    /// Names of nodes by the provider ID of their machine.
+    nodes_by_machine: BTreeMap<String, BTreeSet<String>>,
+    /// Watches that have told everything there is.
+    synced: BTreeSet<&'static str>,
+    listing: BTreeSet<PodKey>,
+}
+
+/// Kinds that must be known before anything is decided.
+const KINDS: usize = 8;
+
+/// What one watch says.
+enum Change {
+    Pod(Event<core::Pod>),
+    Node(Event<core::Node>),
+    Claim(Event<NodeClaim>),
+    Pool(Event<NodePool>),
+    Class(Event<NodeClass>),
+    ReplicaSet(Event<ReplicaSet>),
+    Job(Event<Job>),
+    DaemonSet(Event<DaemonSet>),
+}
+
+/// Follows the cluster until dropped.
+pub async fn run(context: &Context, wakers: Wakers) {
+    let mut changes: SelectAll<BoxStream<'_, Change>> = stream::select_all([
+        follow(context, Change::Pool),
+        follow(context, Change::Class),
+        follow(context, Change::Node),
+        follow(context, Change::Claim),
+        follow(context, Change::ReplicaSet),
+        follow(context, Change::Job),
+        follow(context, Change::DaemonSet),
+        follow(context, Change::Pod),
+    ]);
+    while let Some(change) = changes.next().await {
+        let now = context.clock.now();
+        context.index().apply(change, now, &wakers);
+        context.changed();
+    }
+}
+
+fn follow<K>(context: &Context, wrap: fn(Event<K>) -> Change) -> BoxStream<'_, Change>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K::DynamicType: Default,
+{
+    let api = Api::<K>::all(context.client.clone());
+    let events = watch(api, watcher::Config::default()).default_backoff();
+    let kind = K::kind(&K::DynamicType::default()).into_owned();
+    events
+        .filter_map(move |event| {
+            let change = match event {
+                Ok(event) => Some(wrap(event)),
+                Err(error) => {
+                    tracing::warn!(%kind, %error, "watch failed; will try again");
+                    None
+                }
+            };
+            std::future::ready(change)
+        })
+        .boxed()
+}
+
+impl Index {
+    /// Whether every watch has told everything there is.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced.len() == KINDS
+    }
+
+    fn apply(&mut self, change: Change, now: Timestamp, wakers: &Wakers) {
+        match change {
+            Change::Pod(event) => self.apply_pods(event, now, wakers),
+            Change::Node(event) => {
+                let (claims, machines) = (&self.claims_by_machine, &mut self.nodes_by_machine);
+                let done = self.nodes.apply(event, |name, node| {
+                    let machine = node.and_then(machine_of_node);
+                    relink(machines, name, machine);
+                    let claim = machine.and_then(|machine| claims.get(machine));
+                    wakers.node(name, node, claim.map(String::as_str));
+                });
+                if done {
+                    self.synced.insert("nodes");
+                }
+            }
+            Change::Claim(event) => {
+                let machines = &mut self.claims_by_machine;
+                let done = self.claims.apply(event, |name, claim| {
+                    match claim.map(machine_of_claim) {
+                        Some(Some(machine)) => {
+                            machines.insert(machine.to_owned(), name.to_owned());
+                        }
+                        Some(None) => {}
+                        None => machines.retain(|_, claim| claim != name),
+                    }
+                    wakers.claim(name, claim);
+                });
+                if done {
+                    self.synced.insert("claims");
+                }
+            }
+            Change::Pool(event) => {
+                if self.pools.apply(event, |name, _| wakers.pool(name)) {
+                    self.synced.insert("pools");
+                }
+            }
+            Change::Class(event) => {
+                let pools: Vec<String> = self.pools.names().map(str::to_owned).collect();
+                let done = self.classes.apply(event, |name, _| {
+                    wakers.class(name);
+                    pools.iter().for_each(|pool| wakers.pool(pool));
+                });
+                if done {
+                    self.synced.insert("classes");
+                }
+            }
+            Change::ReplicaSet(event) => {
+                if self.replica_sets.apply(event, |_, _| ()) {
+                    self.synced.insert("replicasets");
+                }
+            }
+            Change::Job(event) => {
+                if self.jobs.apply(event, |_, _| ()) {
+                    self.synced.insert("jobs");
+                }
+            }
+            Change::DaemonSet(event) => {
+                if self.daemon_sets.apply(event, |_, _| ()) {
+                    self.synced.insert("daemonsets");
+                }
+            }
+        }
+    }
+
+    fn apply_pods(&mut self, event: Event<core::Pod>, now: Timestamp, wakers: &Wakers) {
+        match event {
+            Event::Apply(pod) => self.apply_pod(&pod, now, wakers),
+            Event::Delete(pod) => self.remove_pod(&key_of(&pod), now, wakers),
+            Event::Init => self.listing.clear(),
+            Event::InitApply(pod) => {
+                self.listing.insert(key_of(&pod));
+                self.apply_pod(&pod, now, wakers);
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listing);
+                let lost: Vec<PodKey> =
+                    self.pods.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+                for key in lost {
+                    self.remove_pod(&key, now, wakers);
+                }
+                self.synced.insert("pods");
+            }
+        }
+    }
+
+    fn apply_pod(&mut self, object: &core::Pod, now: Timestamp, wakers: &Wakers) {
+        let key = key_of(object);
+        let pod = match Pod::from_k8s(object) {
+            Ok(pod) => pod,
+            Err(error) => {
+                self.remove_pod(&key, now, wakers);
+                self.unreadable.insert(key, error);
+                return;
+            }
+        };
+        if pod.terminal {
+            self.remove_pod(&key, now, wakers);
+            return;
+        }
+        let old = self.pods.get(&key).cloned();
+        let moved = old.as_ref().is_none_or(|old| old.node != pod.node);
+        if moved || old.as_ref().is_some_and(|old| old.deleting != pod.deleting) {
+            self.unlink(old.as_deref());
+            self.note_pod_event(&pod, now, wakers);
+        }
+        if let Some(node) = &pod.node {
+            self.pods_by_node.entry(node.clone()).or_default().insert(key.clone());
+        }
+        if let Some(owner) = &pod.owner {
+            self.pods_by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        self.pods.insert(key, Arc::new(pod));
+    }
+
+    fn remove_pod(&mut self, key: &PodKey, now: Timestamp, wakers: &Wakers) {
+        self.unreadable.remove(key);
+        if let Some(pod) = self.pods.remove(key) {
+            self.unlink(Some(&pod));
+            self.note_pod_event(&pod, now, wakers);
+        }
+    }
+
+    /// Takes a pod out of the maps by node and owner.
+    fn unlink(&mut self, pod: Option<&Pod>) {
+        let Some(pod) = pod else { return };
+        let key = (pod.namespace.clone(), pod.name.clone());
+        let owner = pod.owner.as_ref().map(|owner| &owner.uid);
+        for (map, of) in
+            [(&mut self.pods_by_node, pod.node.as_ref()), (&mut self.pods_by_owner, owner)]
+        {
+            if let Some(of) = of
+                && let Some(set) = map.get_mut(of)
+            {
+                set.remove(&key);
+                if set.is_empty() {
+                    map.remove(of);
+                }
+            }
+        }
+    }
+
+    /// A pod came to its node or left it: the node is not quiet, and may be waiting to drain.
+    fn note_pod_event(&mut self, pod: &Pod, now: Timestamp, wakers: &Wakers) {
+        let Some(name) = &pod.node else { return };
+        if pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet") {
+            return;
+        }
+        self.last_pod_event.insert(name.clone(), now);
+        let Some(node) = self.nodes.get(name) else { return };
+        let claim = machine_of_node(&node).and_then(|id| self.claims_by_machine.get(id));
+        let draining = node.metadata.deletion_timestamp.is_some();
+        wakers.pod_moved(name, claim.map(String::as_str), draining);
+    }
+
+    /// The Nodes of a machine: one, if all is well.
+    #[must_use]
+    pub fn nodes_of(&self, provider_id: &str) -> Vec<Arc<core::Node>> {
+        let names = self.nodes_by_machine.get(provider_id);
+        names.into_iter().flatten().filter_map(|name| self.nodes.get(name)).collect()
+    }
+
+    /// The claim of a Node's machine.
+    #[must_use]
+    pub fn claim_of(&self, node: &core::Node) -> Option<Arc<NodeClaim>> {
+        self.claims.get(self.claims_by_machine.get(machine_of_node(node)?)?)
+    }
+}
+
+fn machine_of_node(node: &core::Node) -> Option<&str> {
+    node.spec.as_ref()?.provider_id.as_deref()
+}
+
+fn machine_of_claim(claim: &NodeClaim) -> Option<&str> {
+    claim.status.as_ref()?.provider_id.as_deref()
+}
+
+/// Makes `name` one of `machine`'s nodes, and of no other's.
+fn relink(machines: &mut BTreeMap<String, BTreeSet<String>>, name: &str, machine: Option<&str>) {
+    if let Some(machine) = machine {
+        machines.entry(machine.to_owned()).or_default().insert(name.to_owned());
+    } else {
+        machines.retain(|_, names| {
+            names.remove(name);
+            !names.is_empty()
+        });
+    }
+}
+
+fn key_of(pod: &core::Pod) -> PodKey {
+    let metadata = &pod.metadata;
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}

@@ -1,0 +1,92 @@
+//! Who is woken by what.
+
+use aerostat_api::{NodeClaim, labels};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Wakes controllers, by the name of the object that they should look at.
+#[derive(Clone, Debug)]
+pub struct Wakers {
+    claims: UnboundedSender<String>,
+    nodes: UnboundedSender<String>,
+    pools: UnboundedSender<String>,
+    classes: UnboundedSender<String>,
+}
+
+/// The other ends of [`Wakers`].
+#[derive(Debug)]
+pub struct Triggers {
+    /// NodeClaims to look at.
+    pub claims: UnboundedReceiver<String>,
+    /// Nodes to look at.
+    pub nodes: UnboundedReceiver<String>,
+    /// NodePools to look at.
+    pub pools: UnboundedReceiver<String>,
+    /// NodeClasses to look at.
+    pub classes: UnboundedReceiver<String>,
+}
+
+/// Both ends.
+#[must_use]
+pub fn wakers() -> (Wakers, Triggers) {
+    let (claims, claims_end) = unbounded_channel();
+    let (nodes, nodes_end) = unbounded_channel();
+    let (pools, pools_end) = unbounded_channel();
+    let (classes, classes_end) = unbounded_channel();
+    let wakers = Wakers { claims, nodes, pools, classes };
+    let triggers =
+        Triggers { claims: claims_end, nodes: nodes_end, pools: pools_end, classes: classes_end };
+    (wakers, triggers)
+}
+
+impl Wakers {
+    /// A claim came, changed or went.
+    pub(super) fn claim(&self, name: &str, claim: Option<&NodeClaim>) {
+        send(&self.claims, name);
+        if let Some(pool) = claim.and_then(|claim| claim.labels().get(labels::NODEPOOL)) {
+            send(&self.pools, pool);
+        }
+        if let Some(node) =
+            claim.and_then(|claim| claim.status.as_ref()).and_then(|s| s.node_name.as_ref())
+        {
+            send(&self.nodes, node);
+        }
+    }
+
+    /// A node came, changed or went; `claim` is the claim of its machine.
+    pub(super) fn node(&self, name: &str, node: Option<&Node>, claim: Option<&str>) {
+        send(&self.nodes, name);
+        if let Some(pool) = node.and_then(|node| node.labels().get(labels::NODEPOOL)) {
+            send(&self.pools, pool);
+        }
+        if let Some(claim) = claim {
+            send(&self.claims, claim);
+        }
+    }
+
+    /// A pod came to a node or left it.
+    pub(super) fn pod_moved(&self, node: &str, claim: Option<&str>, draining: bool) {
+        if draining {
+            send(&self.nodes, node);
+        }
+        if let Some(claim) = claim {
+            send(&self.claims, claim);
+        }
+    }
+
+    /// A pool came, changed or went, or its class did.
+    pub(super) fn pool(&self, name: &str) {
+        send(&self.pools, name);
+    }
+
+    /// A class came, changed or went.
+    pub(super) fn class(&self, name: &str) {
+        send(&self.classes, name);
+    }
+}
+
+fn send(to: &UnboundedSender<String>, name: &str) {
+    // A controller that has ended needs no waking.
+    let _ = to.send(name.to_owned());
+}

@@ -1,0 +1,133 @@
+//! A NodeClaim from order to end.
+//!
+//! `launch` → `registration` → `initialization`, each a step that either is done or says what it
+//! waits for; `liveness` gives up on claims that never get there; `end` takes a deleted claim and
+//! its machine away. Every step may be interrupted and repeated.
+//!
+//! Source: kubernetes-sigs/karpenter `pkg/controllers/nodeclaim/lifecycle/`.
+
+mod end;
+mod initialization;
+mod launch;
+mod liveness;
+mod registration;
+
+pub(crate) use end::{POLL, machine_is_gone};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aerostat_api::{NodeClaim, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::conditions::ConditionSet;
+use crate::context::{Context, Error};
+use crate::worklist::{self, Outcome};
+
+/// What `Ready` depends on.
+const DEPENDENTS: &[&str] = &["Launched", "Registered", "Initialized"];
+/// How long pod events on a node are summed up before they are written again.
+const POD_EVENTS: Duration = Duration::from_secs(10);
+
+/// Reconciles claims until dropped.
+pub async fn run(context: &Context, triggers: UnboundedReceiver<String>) {
+    worklist::run("nodeclaim.lifecycle", context.clock, triggers, |name| reconcile(context, name))
+        .await;
+}
+
+/// A claim while its steps work on it.
+struct Work {
+    claim: Arc<NodeClaim>,
+    conditions: ConditionSet,
+    status: aerostat_api::NodeClaimStatus,
+}
+
+async fn reconcile(context: &Context, name: String) -> Outcome {
+    let Some(claim) = context.index().claims.get(&name) else { return Ok(None) };
+    if claim.metadata.deletion_timestamp.is_some() {
+        return end::reconcile(context, &claim).await;
+    }
+    let claim = if claim.finalizers().iter().any(|f| f == labels::TERMINATION_FINALIZER) {
+        claim
+    } else {
+        add_finalizer(context, &claim).await?
+    };
+    let created = claim.creation_timestamp().map_or_else(|| context.clock.now(), |time| time.0);
+    let status = claim.status.clone().unwrap_or_default();
+    let conditions = ConditionSet::new(
+        &status.conditions,
+        DEPENDENTS,
+        claim.metadata.generation,
+        created,
+        context.clock.now(),
+    );
+    let mut work = Work { claim, conditions, status };
+    if !work.conditions.is_true("Launched") {
+        match launch::launch(context, &mut work).await? {
+            launch::Launched::Yes => {}
+            launch::Launched::GivenUp => return Ok(None),
+        }
+    }
+    if !work.conditions.is_true("Registered") {
+        registration::register(context, &mut work).await?;
+    }
+    if !work.conditions.is_true("Initialized") {
+        initialization::initialize(context, &mut work).await?;
+    }
+    note_pod_events(context, &mut work);
+    let wait = liveness::time_left(&work, context.clock.now());
+    save(context, work).await?;
+    match wait {
+        liveness::Left::GiveUp => {
+            liveness::give_up(context, &name).await?;
+            Ok(None)
+        }
+        liveness::Left::Time(wait) => Ok(Some(wait)),
+        liveness::Left::Done => Ok(None),
+    }
+}
+
+/// Puts the time of the last pod event into the status, not more often than every ten seconds.
+fn note_pod_events(context: &Context, work: &mut Work) {
+    let Some(node) = &work.status.node_name else { return };
+    let Some(last) = context.index().last_pod_event.get(node).copied() else { return };
+    let known = work.status.last_pod_event_time.as_ref().map(|time| time.0);
+    if known.is_none_or(|known| last.duration_since(known).unsigned_abs() >= POD_EVENTS) {
+        // Kubernetes keeps whole seconds.
+        let second = jiff::Timestamp::from_second(last.as_second()).unwrap_or(last);
+        work.status.last_pod_event_time = Some(Time(second));
+    }
+}
+
+/// Writes the status if it changed.
+async fn save(context: &Context, work: Work) -> Result<(), Error> {
+    let mut status = work.status;
+    status.conditions = work.conditions.finish();
+    let old = work.claim.status.clone().unwrap_or_default();
+    if status == old {
+        return Ok(());
+    }
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    let patch = Patch::Merge(json!({ "status": status }));
+    let claim = api.patch_status(&work.claim.name_any(), &PatchParams::default(), &patch).await?;
+    context.index().claims.learn(claim);
+    context.changed();
+    Ok(())
+}
+
+async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<Arc<NodeClaim>, Error> {
+    let mut finalizers = claim.finalizers().to_vec();
+    finalizers.push(labels::TERMINATION_FINALIZER.to_owned());
+    let patch = json!({"metadata": {
+        "finalizers": finalizers,
+        "resourceVersion": claim.metadata.resource_version,
+    }});
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    let claim = api.patch(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    context.index().claims.learn(claim.clone());
+    Ok(Arc::new(claim))
+}

@@ -1,0 +1,151 @@
+//! NodePools: hash annotation, validation, readiness, counters.
+//!
+//! Source: kubernetes-sigs/karpenter `pkg/controllers/nodepool/`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
+use aerostat_engine::resources::Resources;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::conditions::{ConditionSet, is_true};
+use crate::context::{Context, Error};
+use crate::worklist::{self, Outcome};
+
+/// What `Ready` depends on.
+const DEPENDENTS: &[&str] = &["ValidationSucceeded", "NodeClassReady"];
+/// Resources that a pool's counter always shows.
+const COUNTED: &[&str] = &["cpu", "ephemeral-storage", "memory", "nodes", "pods"];
+
+/// Reconciles pools until dropped.
+pub async fn run(context: &Context, triggers: UnboundedReceiver<String>) {
+    worklist::run("nodepool", context.clock, triggers, |name| reconcile(context, name)).await;
+}
+
+async fn reconcile(context: &Context, name: String) -> Outcome {
+    if !context.index().is_synced() {
+        // Counters and readiness need everything; the last list to end does not name pools.
+        return Ok(Some(std::time::Duration::from_millis(10)));
+    }
+    let Some(pool) = context.index().pools.get(&name) else { return Ok(None) };
+    let pool = stamp_hash(context, pool).await?;
+    let created = pool.creation_timestamp().map_or_else(|| context.clock.now(), |time| time.0);
+    let mut status = pool.status.clone().unwrap_or_default();
+    let mut conditions = ConditionSet::new(
+        &status.conditions,
+        DEPENDENTS,
+        pool.metadata.generation,
+        created,
+        context.clock.now(),
+    );
+    if !status.conditions.iter().any(|condition| condition.type_ == "NodeRegistrationHealthy") {
+        let message = "object is awaiting reconciliation";
+        let reason = "AwaitingReconciliation";
+        conditions.set("NodeRegistrationHealthy", "Unknown", reason, message);
+    }
+    match validate(&pool) {
+        Ok(()) => conditions.set_true("ValidationSucceeded"),
+        Err(why) => {
+            conditions.set("ValidationSucceeded", "False", "NodePoolValidationFailed", &why);
+        }
+    }
+    let class = &pool.spec.template.spec.node_class_ref;
+    let class = context.index().classes.get(&class.name).filter(|_| class.kind == "NodeClass");
+    class_readiness(&pool, class.as_deref(), &mut conditions);
+    status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
+    let (nodes, resources) = count(context, &name);
+    status.nodes = Some(nodes);
+    status.resources = Some(resources);
+    status.conditions = conditions.finish();
+    if pool.status.as_ref() != Some(&status) {
+        let api = Api::<NodePool>::all(context.client.clone());
+        let patch = Patch::Merge(json!({ "status": status }));
+        let pool = api.patch_status(&name, &PatchParams::default(), &patch).await?;
+        context.index().pools.learn(pool);
+        context.changed();
+    }
+    Ok(None)
+}
+
+/// Writes the hash of the template onto the pool; claims carry it on, and drift is told by it.
+async fn stamp_hash(context: &Context, pool: Arc<NodePool>) -> Result<Arc<NodePool>, Error> {
+    let wanted = [
+        (labels::NODEPOOL_HASH, hash::nodepool(&pool.spec.template)),
+        (labels::NODEPOOL_HASH_VERSION, hash::NODEPOOL_VERSION.to_owned()),
+    ];
+    if wanted.iter().all(|(key, value)| pool.annotations().get(*key) == Some(value)) {
+        return Ok(pool);
+    }
+    let annotations: BTreeMap<_, _> = wanted.into_iter().collect();
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let api = Api::<NodePool>::all(context.client.clone());
+    let pool = api.patch(&pool.name_any(), &PatchParams::default(), &patch).await?;
+    context.index().pools.learn(pool.clone());
+    Ok(Arc::new(pool))
+}
+
+/// What the schema cannot say: duplicate taints.
+fn validate(pool: &NodePool) -> Result<(), String> {
+    let spec = &pool.spec.template.spec;
+    let mut seen = std::collections::BTreeSet::new();
+    for taint in spec.taints.iter().chain(&spec.startup_taints).flatten() {
+        if !seen.insert((&taint.key, &taint.effect)) {
+            let (key, effect) = (&taint.key, &taint.effect);
+            return Err(format!("duplicate taint Key/Effect pair {key}={effect}"));
+        }
+    }
+    Ok(())
+}
+
+fn class_readiness(pool: &NodePool, class: Option<&NodeClass>, conditions: &mut ConditionSet) {
+    let name = "NodeClassReady";
+    let reference = &pool.spec.template.spec.node_class_ref;
+    let Some(class) = class else {
+        let message = format!(
+            "NodeClass not found on cluster: {}.{} {:?}",
+            reference.kind, reference.group, reference.name
+        );
+        conditions.set(name, "False", "NodeClassNotFound", &message);
+        return;
+    };
+    if class.metadata.deletion_timestamp.is_some() {
+        conditions.set(name, "False", "NodeClassTerminating", "NodeClass is Terminating");
+        return;
+    }
+    let known = class.status.as_ref().map(|status| status.conditions.as_slice());
+    match known.unwrap_or_default().iter().find(|condition| condition.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => conditions.set_true(name),
+        Some(ready) => conditions.set(name, &ready.status, &ready.reason, &ready.message),
+        None => {
+            let message = "Node Class Readiness Unknown";
+            conditions.set(name, "Unknown", "NodeClassReadinessUnknown", message);
+        }
+    }
+}
+
+/// Nodes of a pool that are not on their way out, and what they have.
+fn count(context: &Context, pool: &str) -> (i64, BTreeMap<String, Quantity>) {
+    let index = context.index();
+    let mut sum = Resources::default();
+    let mut nodes = 0;
+    for claim in index.claims.values() {
+        let Some(status) = &claim.status else { continue };
+        let mine = claim.labels().get(labels::NODEPOOL).is_some_and(|name| name == pool);
+        let counts = is_true(&status.conditions, "Registered");
+        if mine && counts && claim.metadata.deletion_timestamp.is_none() {
+            nodes += 1;
+            sum.add(&Resources::from_quantities(
+                status.capacity.as_ref().unwrap_or(&BTreeMap::new()),
+            ));
+        }
+    }
+    let mut resources: BTreeMap<String, Quantity> =
+        COUNTED.iter().map(|name| ((*name).to_owned(), Quantity::ZERO)).collect();
+    resources.extend(sum.quantities());
+    resources.insert("nodes".to_owned(), Quantity::from_units(nodes));
+    (nodes, resources)
+}

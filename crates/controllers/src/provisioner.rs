@@ -1,0 +1,215 @@
+//! Plans when the cluster has changed, and carries the plan out.
+//!
+//! One plan at a time. What a plan creates is known to the next one at once, not only when the
+//! watch tells of it.
+
+use std::time::Duration;
+
+use aerostat_api::{NodeClaim, NodeClaimSpec, labels};
+use aerostat_engine::plan::{Launch, Nomination, Plan, Termination};
+use aerostat_engine::pod::PodKey;
+use aerostat_engine::report::{PoolProblem, Report, Unplaced};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
+use kube::{Api, Resource, ResourceExt};
+
+use crate::context::{Context, Decision, Error, gone_is_fine};
+use crate::recorder::Note;
+use crate::snapshot;
+
+/// How many writes are under way at a time.
+const CONCURRENCY: usize = 32;
+
+/// Plans after every change, until dropped.
+pub async fn run(context: &Context) {
+    let mut changes = context.changes();
+    let mut next = None;
+    let mut published = Report::default();
+    loop {
+        tokio::select! {
+            biased;
+            changed = changes.changed() => if changed.is_err() { return },
+            () = sleep_until(context, next) => {}
+        }
+        let gathering = snapshot::gathering_time(&context.index());
+        context.clock.sleep(gathering).await;
+        changes.mark_unchanged();
+        if !context.index().is_synced() {
+            continue;
+        }
+        let snapshot = snapshot::take(context);
+        let (plan, report) = aerostat_engine::plan(&snapshot, context.clock.now());
+        next = plan.next;
+        publish(context, &plan, &report).await;
+        let claims = execute(context, &plan).await;
+        let idle = plan.launches.is_empty() && plan.terminations.is_empty();
+        if let Some(decisions) = &context.decisions
+            && !(idle && report == published)
+        {
+            let at = context.clock.now();
+            // Nobody may be listening any more.
+            let _ = decisions.send(Decision { at, plan, report: report.clone(), claims });
+        }
+        published = report;
+    }
+}
+
+async fn sleep_until(context: &Context, when: Option<jiff::Timestamp>) {
+    match when {
+        Some(when) => context.clock.sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Creates and deletes claims; returns the names of those created, in the plan's order.
+async fn execute(context: &Context, plan: &Plan) -> Vec<Option<String>> {
+    let launches = plan.launches.iter().map(|launch| create(context, launch));
+    let claims = stream::iter(launches).buffered(CONCURRENCY).collect().await;
+    for termination in &plan.terminations {
+        if let Err(error) = delete(context, termination).await {
+            tracing::warn!(claim = %termination.claim, %error, "claim could not be deleted");
+        }
+    }
+    for nomination in &plan.nominations {
+        nominate(context, nomination).await;
+    }
+    claims
+}
+
+async fn create(context: &Context, launch: &Launch) -> Option<String> {
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    match api.create(&PostParams::default(), &claim_for(launch)).await {
+        Ok(claim) => {
+            let name = claim.name_any();
+            tracing::info!(%name, pool = %launch.pool, pods = launch.pods.len(), "created nodeclaim");
+            context.index().claims.learn(claim);
+            for pod in &launch.pods {
+                let message = format!("Pod should schedule on: nodeclaim/{name}");
+                note_pod(context, pod, Note::normal("Nominated", message)).await;
+            }
+            Some(name)
+        }
+        Err(error) => {
+            tracing::warn!(pool = %launch.pool, %error, "claim could not be created");
+            // The plan is made again after the next change, or when this wakes it.
+            context.changed();
+            None
+        }
+    }
+}
+
+fn claim_for(launch: &Launch) -> NodeClaim {
+    let spec = NodeClaimSpec {
+        taints: (!launch.taints.is_empty()).then(|| launch.taints.clone()),
+        startup_taints: (!launch.startup_taints.is_empty()).then(|| launch.startup_taints.clone()),
+        requirements: launch.requirements.clone(),
+        resources: Some(aerostat_api::nodeclaim::ClaimResources {
+            requests: launch.requests.clone(),
+        }),
+        node_class_ref: launch.class.clone(),
+        termination_grace_period: launch.termination_grace,
+        expire_after: launch.expire_after.clone(),
+    };
+    let owner = OwnerReference {
+        api_version: aerostat_api::NodePool::api_version(&()).into_owned(),
+        kind: aerostat_api::NodePool::kind(&()).into_owned(),
+        name: launch.pool.clone(),
+        uid: launch.pool_uid.clone(),
+        block_owner_deletion: Some(true),
+        controller: None,
+    };
+    NodeClaim {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", launch.pool)),
+            labels: Some(launch.labels.clone()),
+            annotations: Some(launch.annotations.clone()),
+            finalizers: Some(vec![labels::TERMINATION_FINALIZER.to_owned()]),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec,
+        status: None,
+    }
+}
+
+async fn delete(context: &Context, termination: &Termination) -> Result<(), Error> {
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    let Some(claim) = context.index().claims.get(&termination.claim) else { return Ok(()) };
+    let about = |message: String| Note::normal("DisruptionTerminating", message);
+    let reason = &termination.reason;
+    let message = format!("Disrupting NodeClaim: {reason}");
+    context.recorder.publish(claim.object_ref(&()), about(message)).await;
+    if let Some(node) = termination.node.as_ref().and_then(|name| context.index().nodes.get(name)) {
+        let message = format!("Disrupting Node: {reason}");
+        context.recorder.publish(node.object_ref(&()), about(message)).await;
+    }
+    let preconditions = Preconditions { uid: claim.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    gone_is_fine(api.delete(&termination.claim, &params).await)?;
+    // Known at once: the next plan must not count on it.
+    if let Ok(claim) = api.get(&termination.claim).await {
+        context.index().claims.learn(claim);
+    }
+    Ok(())
+}
+
+async fn nominate(context: &Context, nomination: &Nomination) {
+    let claim = nomination.claim.iter().map(|claim| format!("nodeclaim/{claim}"));
+    let node = nomination.node.iter().map(|node| format!("node/{node}"));
+    let target = claim.chain(node).collect::<Vec<_>>().join(", ");
+    let note = Note::normal("Nominated", format!("Pod should schedule on: {target}"));
+    note_pod(context, &nomination.pod, note).await;
+}
+
+/// Says what the report has to say to the owners of pods and pools.
+async fn publish(context: &Context, plan: &Plan, report: &Report) {
+    let five_minutes = Duration::from_secs(300);
+    for Unplaced { pod, message } in &report.unplaced {
+        let message = format!("Failed to schedule pod, {message}");
+        let note = Note::warning("FailedScheduling", message).quiet_for(five_minutes);
+        note_pod(context, pod, note).await;
+    }
+    let unreadable: Vec<_> = context.index().unreadable.clone().into_iter().collect();
+    for (pod, error) in unreadable {
+        let message = format!("Failed to schedule pod, it cannot be read: {error}");
+        let note = Note::warning("FailedScheduling", message).quiet_for(five_minutes);
+        note_pod(context, &pod, note).await;
+    }
+    for PoolProblem { pool, reason, message } in &report.pools {
+        let Some(pool) = context.index().pools.get(pool) else { continue };
+        let note = Note::warning(reason_of(reason), message.clone());
+        let note = note.quiet_for(Duration::from_secs(60));
+        context.recorder.publish(pool.object_ref(&()), note).await;
+    }
+    for kept in &report.kept {
+        let Some(claim) = context.index().claims.get(&kept.claim) else { continue };
+        let note = Note::normal("DisruptionBlocked", kept.message.clone());
+        let note = note.quiet_for(Duration::from_secs(900));
+        context.recorder.publish(claim.object_ref(&()), note).await;
+    }
+    tracing::debug!(launches = plan.launches.len(), unplaced = report.unplaced.len(), "planned");
+}
+
+/// Event reasons are fixed words: the report's, as far as they are known.
+fn reason_of(reason: &str) -> &'static str {
+    match reason {
+        "NoCompatibleInstanceTypes" => "NoCompatibleInstanceTypes",
+        "DisruptionBlocked" => "DisruptionBlocked",
+        _ => "NotSupported",
+    }
+}
+
+async fn note_pod(context: &Context, key: &PodKey, note: Note) {
+    let uid = context.index().pods.get(key).map(|pod| pod.uid.clone());
+    let regarding = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        namespace: Some(key.0.clone()),
+        name: Some(key.1.clone()),
+        uid,
+        ..ObjectReference::default()
+    };
+    context.recorder.publish(regarding, note).await;
+}

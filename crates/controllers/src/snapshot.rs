@@ -1,0 +1,310 @@
+//! The index as the engine wants to see it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aerostat_api::{NodeClaim, NodePool, labels};
+use aerostat_engine::instance::InstanceType;
+use aerostat_engine::node::Node;
+use aerostat_engine::pod::Pod;
+use aerostat_engine::resources::Resources;
+use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+
+use crate::conditions::{is_true, true_since};
+use crate::context::Context;
+use crate::index::Index;
+
+/// Taints that go by themselves while a node starts.
+/// Source: kubernetes-sigs/karpenter `pkg/scheduling/taints.go`.
+const EPHEMERAL: &[(&str, &str)] = &[
+    ("node.kubernetes.io/not-ready", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoSchedule"),
+    ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+    (labels::UNREGISTERED_TAINT, "NoExecute"),
+];
+
+/// Whether a taint goes by itself while a node starts.
+#[must_use]
+pub fn is_ephemeral(taint: &core::Taint) -> bool {
+    EPHEMERAL.contains(&(taint.key.as_str(), taint.effect.as_str()))
+        || taint.key.starts_with("readiness.k8s.io/")
+}
+
+/// What the engine decides on.
+#[must_use]
+pub fn take(context: &Context) -> Snapshot {
+    let index = context.index();
+    let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(context, pool)).collect();
+    Snapshot {
+        pods: index.pods.values().cloned().collect(),
+        promised: promises(&index),
+        nodes: state_nodes(&index, &pools),
+        pools,
+        daemons: daemons(&index),
+        settings: context.settings.clone(),
+    }
+}
+
+fn pool_of(context: &Context, pool: &NodePool) -> Pool {
+    let spec = &pool.spec;
+    let template = &spec.template;
+    let metadata = template.metadata.clone().unwrap_or_default();
+    let types = context.provider.instance_types(pool);
+    let usable = if pool.metadata.deletion_timestamp.is_some() {
+        Err("it is being deleted".to_owned())
+    } else if spec.replicas.is_some() {
+        Err("static pools (spec.replicas) are not supported yet".to_owned())
+    } else if let Err(error) = &types {
+        Err(error.to_string())
+    } else if pool.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
+        Ok(())
+    } else {
+        Err("it is not ready".to_owned())
+    };
+    Pool {
+        name: pool.name_any(),
+        uid: pool.uid().unwrap_or_default(),
+        weight: spec.weight.unwrap_or(0),
+        usable,
+        requirements: template.spec.requirements.clone(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        taints: template.spec.taints.clone().unwrap_or_default(),
+        startup_taints: template.spec.startup_taints.clone().unwrap_or_default(),
+        class: Some(template.spec.node_class_ref.clone()),
+        hash: aerostat_api::hash::nodepool(template),
+        limits: spec.limits.clone().unwrap_or_default(),
+        budgets: spec.disruption.budgets.clone(),
+        consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
+        policy: spec.disruption.consolidation_policy.clone(),
+        termination_grace: template.spec.termination_grace_period,
+        expire_after: template.spec.expire_after.clone(),
+        types: types.unwrap_or_default(),
+    }
+}
+
+/// Pods that ReplicaSets and Jobs still have to create. A sibling that is there shows how they
+/// look: without one, nothing is known of what admission makes of them.
+fn promises(index: &Index) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    let mut promise = |uid: Option<&String>, wanted: i32| {
+        let Some(keys) = uid.and_then(|uid| index.pods_by_owner.get(uid)) else { return };
+        let pods = || keys.iter().filter_map(|key| index.pods.get(key));
+        let live = pods().filter(|pod| !pod.deleting).count();
+        let missing = usize::try_from(wanted).unwrap_or(0).saturating_sub(live);
+        let sibling = pods().find(|pod| pod.node.is_none() && !pod.deleting);
+        if let (Ok(count @ 1..), Some(sibling)) = (u32::try_from(missing), sibling) {
+            let pod = Pod { uid: String::new(), name: String::new(), ..Pod::clone(sibling) };
+            promises.push(Promise { pod: Arc::new(pod), count });
+        }
+    };
+    for set in index.replica_sets.values() {
+        if set.metadata.deletion_timestamp.is_none() {
+            let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            promise(set.metadata.uid.as_ref(), wanted);
+        }
+    }
+    for job in index.jobs.values() {
+        let Some(spec) = &job.spec else { continue };
+        let ended = job.status.as_ref().is_some_and(|s| s.completion_time.is_some());
+        if job.metadata.deletion_timestamp.is_some() || ended || spec.suspend == Some(true) {
+            continue;
+        }
+        let succeeded = job.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0);
+        let left = spec.completions.map_or(i32::MAX, |n| n.saturating_sub(succeeded));
+        promise(job.metadata.uid.as_ref(), spec.parallelism.unwrap_or(1).min(left));
+    }
+    promises
+}
+
+/// One pod as each DaemonSet would create it.
+fn daemons(index: &Index) -> Vec<Arc<Pod>> {
+    let pod = |set: &k8s_openapi::api::apps::v1::DaemonSet| {
+        let template = set.spec.as_ref()?.template.clone();
+        let metadata = ObjectMeta {
+            name: set.metadata.name.clone(),
+            namespace: set.metadata.namespace.clone(),
+            ..template.metadata.unwrap_or_default()
+        };
+        let pod = core::Pod { metadata, spec: template.spec, status: None };
+        Pod::from_k8s(&pod).ok().map(Arc::new)
+    };
+    index.daemon_sets.values().filter_map(|set| pod(set)).collect()
+}
+
+fn state_nodes(index: &Index, pools: &[Pool]) -> Vec<StateNode> {
+    let mut nodes = Vec::new();
+    let mut claimed = std::collections::BTreeSet::new();
+    for claim in index.claims.values() {
+        let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
+        let node = id.and_then(|id| index.nodes_of(id).into_iter().next());
+        if let Some(node) = &node {
+            claimed.insert(node.name_any());
+        }
+        nodes.push(managed(index, pools, claim, node.as_deref()));
+    }
+    for node in index.nodes.values().filter(|node| !claimed.contains(&node.name_any())) {
+        nodes.push(unmanaged(node));
+    }
+    nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
+    nodes
+}
+
+fn managed(
+    index: &Index,
+    pools: &[Pool],
+    claim: &NodeClaim,
+    node: Option<&core::Node>,
+) -> StateNode {
+    let status = claim.status.clone().unwrap_or_default();
+    let stage = [
+        ("Initialized", Stage::Initialized),
+        ("Registered", Stage::Registered),
+        ("Launched", Stage::Launched),
+    ]
+    .into_iter()
+    .find(|(name, _)| is_true(&status.conditions, name))
+    .map_or(Stage::Ordered, |(_, stage)| stage);
+    let pool_name = claim.labels().get(labels::NODEPOOL).cloned();
+    let pool = pools.iter().find(|pool| Some(&pool.name) == pool_name.as_ref());
+    let expected = pool.and_then(|pool| expected_type(pool, claim));
+    let of_status = |list: &Option<BTreeMap<String, _>>| {
+        list.as_ref().map(Resources::from_quantities).unwrap_or_default()
+    };
+    let mut allocatable = of_status(&status.allocatable);
+    let mut capacity = of_status(&status.capacity);
+    let mut labels = claim.labels().clone();
+    if stage == Stage::Ordered
+        && let Some((kind, _)) = expected
+    {
+        allocatable = kind.allocatable.clone();
+        capacity = kind.capacity.clone();
+        for (key, value) in &kind.labels {
+            labels.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    for requirement in &claim.spec.requirements {
+        if let ("In", [value]) = (requirement.operator.as_str(), requirement.values.as_slice()) {
+            labels.entry(requirement.key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    let name = node.map_or_else(|| claim.name_any(), |node| node.name_any());
+    let mut state = Node {
+        name,
+        labels,
+        taints: claim.spec.taints.clone().unwrap_or_default(),
+        allocatable,
+        ..Node::default()
+    };
+    let registered = stage >= Stage::Registered;
+    if let Some(seen) = node.filter(|_| registered).and_then(|node| Node::from_k8s(node).ok()) {
+        // What the kubelet has not reported yet is taken from the claim.
+        let promised = std::mem::take(&mut state.allocatable);
+        state = seen;
+        if stage < Stage::Initialized {
+            let startup = claim.spec.startup_taints.as_deref().unwrap_or_default();
+            let goes = |taint: &core::Taint| {
+                is_ephemeral(taint)
+                    || startup.iter().any(|s| s.key == taint.key && s.effect == taint.effect)
+            };
+            state.taints.retain(|taint| !goes(taint));
+            for (name, quantity) in promised.quantities() {
+                if state.allocatable.get(&name) == 0 {
+                    let one = BTreeMap::from([(name, quantity)]);
+                    state.allocatable.add(&Resources::from_quantities(&one));
+                }
+            }
+        }
+    }
+    let annotated = |annotations: &BTreeMap<String, String>| {
+        annotations.get(labels::DO_NOT_DISRUPT).is_some_and(|value| value == "true")
+    };
+    let node_deleting = node.is_some_and(|node| node.metadata.deletion_timestamp.is_some());
+    let last_pod_event = index.last_pod_event.get(&state.name).copied();
+    let price = price_of(pool, &state.labels).or(expected.map(|(_, price)| price));
+    StateNode {
+        has_node: node.is_some(),
+        claim: Some(claim.name_any()),
+        pool: pool_name,
+        stage,
+        deleting: claim.metadata.deletion_timestamp.is_some() || node_deleting,
+        do_not_disrupt: annotated(claim.annotations())
+            || node.is_some_and(|node| annotated(node.annotations())),
+        capacity,
+        created: claim.creation_timestamp().map_or_else(Default::default, |time| time.0),
+        initialized: true_since(&status.conditions, "Initialized"),
+        last_pod_event: last_pod_event.max(status.last_pod_event_time.map(|time| time.0)),
+        nominated_until: None,
+        price,
+        node: state,
+    }
+}
+
+fn unmanaged(node: &core::Node) -> StateNode {
+    let state = Node::from_k8s(node).unwrap_or_default();
+    let capacity = node.status.as_ref().and_then(|status| status.capacity.as_ref());
+    StateNode {
+        has_node: true,
+        claim: None,
+        pool: None,
+        stage: Stage::Initialized,
+        deleting: node.metadata.deletion_timestamp.is_some(),
+        do_not_disrupt: false,
+        capacity: capacity.and_then(|list| Resources::from_k8s(list).ok()).unwrap_or_default(),
+        created: node.creation_timestamp().map_or_else(Default::default, |time| time.0),
+        initialized: None,
+        last_pod_event: None,
+        nominated_until: None,
+        price: None,
+        node: state,
+    }
+}
+
+/// What a claim will be, if the provider has what it sells: the cheapest offering that its
+/// requirements allow.
+fn expected_type<'a>(pool: &'a Pool, claim: &NodeClaim) -> Option<(&'a InstanceType, f64)> {
+    let allowed = |key: &str, value: &str| {
+        claim.spec.requirements.iter().filter(|r| r.key == key).all(|requirement| {
+            let listed = requirement.values.iter().any(|v| v == value);
+            match requirement.operator.as_str() {
+                "In" => listed,
+                "NotIn" => !listed,
+                _ => true,
+            }
+        })
+    };
+    let offerings = pool.types.iter().filter(|kind| allowed(labels::INSTANCE_TYPE, &kind.name));
+    let offerings = offerings.flat_map(|kind| kind.offerings.iter().map(move |o| (kind, o)));
+    offerings
+        .filter(|(_, offering)| {
+            offering.available
+                && allowed(labels::ZONE, &offering.zone)
+                && allowed(labels::CAPACITY_TYPE, &offering.capacity_type)
+        })
+        .min_by(|(a, x), (b, y)| x.price.total_cmp(&y.price).then_with(|| a.name.cmp(&b.name)))
+        .map(|(kind, offering)| (kind, offering.price))
+}
+
+/// USD per hour of the offering that a node's labels name.
+fn price_of(pool: Option<&Pool>, node: &BTreeMap<String, String>) -> Option<f64> {
+    let name = node.get(labels::INSTANCE_TYPE)?;
+    let kind = pool?.types.iter().find(|kind| kind.name == *name)?;
+    let offering = kind.offerings.iter().find(|offering| {
+        node.get(labels::ZONE) == Some(&offering.zone)
+            && node.get(labels::CAPACITY_TYPE) == Some(&offering.capacity_type)
+    })?;
+    Some(offering.price)
+}
+
+/// How long to gather changes before planning: long enough that a burst is planned a few times
+/// instead of thousands of times, short enough that nobody waits for it.
+#[must_use]
+pub fn gathering_time(index: &Index) -> Duration {
+    let pending = index.pods.values().filter(|pod| pod.node.is_none()).count();
+    Duration::from_millis(5) + Duration::from_micros(10) * u32::try_from(pending).unwrap_or(0)
+}
