@@ -74,8 +74,8 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
 /// Writes the hash of the template onto the pool; claims carry it on, and drift is told by it.
 async fn stamp_hash(context: &Context, pool: Arc<NodePool>) -> Result<Arc<NodePool>, Error> {
     let wanted = [
-        (labels::NODEPOOL_HASH, hash::nodepool(&pool.spec.template)),
-        (labels::NODEPOOL_HASH_VERSION, hash::NODEPOOL_VERSION.to_owned()),
+        (labels::NODEPOOL_HASH, hash::nodepool_hash(&pool.spec.template)),
+        (labels::NODEPOOL_HASH_VERSION, hash::VERSION.to_owned()),
     ];
     if wanted.iter().all(|(key, value)| pool.annotations().get(*key) == Some(value)) {
         return Ok(pool);

@@ -15,7 +15,6 @@ use kube::{Api, Client};
 const COMPONENT: &str = "karpenter";
 
 /// Writes events about objects.
-#[derive(Debug)]
 pub struct Recorder {
     client: Client,
     clock: Clock,

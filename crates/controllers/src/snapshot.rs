@@ -77,7 +77,7 @@ fn pool_of(context: &Context, pool: &NodePool) -> Pool {
         taints: template.spec.taints.clone().unwrap_or_default(),
         startup_taints: template.spec.startup_taints.clone().unwrap_or_default(),
         class: Some(template.spec.node_class_ref.clone()),
-        hash: aerostat_api::hash::nodepool(template),
+        hash: aerostat_api::hash::nodepool_hash(template),
         limits: spec.limits.clone().unwrap_or_default(),
         budgets: spec.disruption.budgets.clone(),
         consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),

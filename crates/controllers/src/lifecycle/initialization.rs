@@ -3,7 +3,7 @@
 use aerostat_api::{NodeClaim, labels};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::Api;
 use serde_json::json;
 
 use super::Work;

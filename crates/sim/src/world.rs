@@ -1,0 +1,114 @@
+//! Everything put together: cluster, simulated cloud, controllers.
+//!
+//! `aerostat up` and the scenarios build the same world; only the clock differs, and whether a
+//! socket listens.
+
+use std::sync::Arc;
+
+use aerostat_api::{builtin, crds};
+use aerostat_clock::{Clock, Seeds};
+use aerostat_cluster::registry::WriteOptions;
+use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
+use aerostat_controllers::{Context, Decision};
+use aerostat_engine::snapshot::Settings;
+use aerostat_provider::catalog::Catalog;
+use aerostat_provider::sim::SimCloud;
+use kube::Client;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::config::Config;
+
+/// What a world is made of.
+pub struct WorldOptions {
+    /// Its time.
+    pub clock: Clock,
+    /// Its chance.
+    pub seed: u64,
+    /// What may be bought, and where.
+    pub catalog: Catalog,
+    /// How it behaves.
+    pub config: Config,
+    /// The certificate that every pod is told to trust, in PEM.
+    pub ca: String,
+}
+
+/// A cluster with Auto Mode, in this process.
+pub struct World {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// A client of it, without a socket.
+    pub client: Client,
+    tasks: JoinSet<()>,
+    decisions: Option<UnboundedReceiver<Decision>>,
+}
+
+impl World {
+    /// Builds a world and sets it going on the current tokio runtime; dropping it stops it.
+    ///
+    /// # Errors
+    ///
+    /// If one of the objects that are there from the start is refused: a fault of this program.
+    pub fn start(options: WorldOptions) -> Result<Self, Status> {
+        let WorldOptions { clock, seed, catalog, config, ca } = options;
+        let seeds = Seeds::new(seed);
+        let cluster = Cluster::new(&Options { clock, seeds });
+        bootstrap::run(&cluster, &ca)?;
+        install_auto_mode(&cluster)?;
+        let client = Client::new(http::Service::new(cluster.clone()), "default");
+        let cloud = SimCloud::new(catalog, clock, &seeds, config.cloud, client.clone());
+        let (sender, decisions) = unbounded_channel();
+        let context = Arc::new(Context::new(
+            client.clone(),
+            clock,
+            Arc::new(cloud),
+            Settings::default(),
+            Some(sender),
+        ));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(workloads::run(cluster.clone()));
+        tasks.spawn(scheduler::run(cluster.clone()));
+        tasks.spawn(kubelet::run(cluster.clone(), Arc::new(config.kubelet)));
+        tasks.spawn(aerostat_controllers::run(context));
+        Ok(Self { cluster, client, tasks, decisions: Some(decisions) })
+    }
+
+    /// The planner's decisions, to be told; they can be taken once.
+    pub fn decisions(&mut self) -> Option<UnboundedReceiver<Decision>> {
+        self.decisions.take()
+    }
+
+    /// Waits for a part of the world to end, which none should: the reason, if it panicked.
+    pub async fn failed(&mut self) -> String {
+        match self.tasks.join_next().await {
+            Some(Err(error)) => format!("a part of the cluster has failed: {error}"),
+            _ => "a part of the cluster has ended".to_owned(),
+        }
+    }
+}
+
+/// Definitions of NodePool, NodeClaim and NodeClass, and Auto Mode's own objects.
+fn install_auto_mode(cluster: &Cluster) -> Result<(), Status> {
+    for definition in crds::all() {
+        create(cluster, "apiextensions.k8s.io", "customresourcedefinitions", definition)?;
+    }
+    put(cluster, "eks.amazonaws.com", "nodeclasses", &builtin::default_node_class())?;
+    put(cluster, "karpenter.sh", "nodepools", &builtin::general_purpose())?;
+    put(cluster, "karpenter.sh", "nodepools", &builtin::system())
+}
+
+fn put(cluster: &Cluster, group: &str, plural: &str, object: &impl Serialize) -> Result<(), Status> {
+    let value = serde_json::to_value(object)
+        .map_err(|error| Status::new(500, "InternalError", error.to_string()))?;
+    create(cluster, group, plural, value)
+}
+
+fn create(cluster: &Cluster, group: &str, plural: &str, value: Value) -> Result<(), Status> {
+    let kind = cluster
+        .kind(group, plural)
+        .ok_or_else(|| Status::new(500, "InternalError", format!("{plural} are not served")))?;
+    cluster.create_object(&kind, "", value, WriteOptions::default())?;
+    Ok(())
+}
