@@ -1,3 +1,40 @@
-//! The `aerostat` binary.
+//! The `aerostat` binary: one file a verb, nothing in it that a test would want.
 
-fn main() {}
+mod completions;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An open Auto Mode for Kubernetes.
+///
+/// Launches the right nodes for the pods that wait, keeps a chosen amount of capacity warm, and
+/// gives back what nobody needs. `aerostat up` is the way to try it: a whole cluster in one
+/// process, for your own kubectl.
+#[derive(Debug, Parser)]
+#[command(name = "aerostat", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Up(Box<up::Args>),
+    Completions(completions::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Up(args) => up::run(*args),
+        Verb::Completions(args) => {
+            completions::run::<Cli>(&args);
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
