@@ -1,22 +1,33 @@
 //! Developer commands: test, bench, generate.
 
+mod bench;
 mod generate;
+mod test;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask generate schemas [--check]
-       cargo xtask generate catalog --from DIR | --check";
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--only-tests] [-- ARGUMENTS]   every check and every test; ARGUMENTS go to `cargo test`
+  bench                                the benchmark table, from a release build
+  generate schemas [--check]           Kubernetes' type tables, from its published Go modules
+  generate catalog --from DIR          the instance catalog, from two CSV files
+  generate catalog --check             whether the catalog is as the generator would pack it
+";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
+        ["test", ..] => test::run(&arguments[1..]),
+        ["bench"] => bench::run(),
         ["generate", "schemas"] => generate::run(false),
         ["generate", "schemas", "--check"] => generate::run(true),
         ["generate", "catalog", "--from", folder] => generate::catalog::pack(folder.as_ref()),
         ["generate", "catalog", "--check"] => generate::catalog::check(),
         _ => {
-            eprintln!("{USAGE}");
+            eprint!("{USAGE}");
             return ExitCode::from(2);
         }
     };
