@@ -1,0 +1,140 @@
+//! The options of `aerostat up`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use aerostat_provider::catalog::Catalog;
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+
+/// Start an embedded Kubernetes cluster with Auto Mode, for your own kubectl.
+///
+/// The cluster lives in this process: an API server on 127.0.0.1, scheduler, workload controllers,
+/// simulated nodes and containers, and Aerostat, which orders and gives back the nodes. Nothing is
+/// installed, nothing is executed, and everything is gone when the process ends.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// Manifests to apply at the start: YAML or JSON files, or folders of them.
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Run a command with KUBECONFIG set, and end with its exit code.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+
+    /// How many times faster than real time the simulated world runs, `10x` for example.
+    #[arg(long, default_value = "1x", value_name = "FACTOR")]
+    pub speed: Speed,
+
+    /// The AWS region whose instance types and prices are used.
+    #[arg(long, value_name = "REGION", default_value = "ap-northeast-1")]
+    pub region: String,
+
+    /// Your own instance types and prices instead: a JSON file as Karpenter's KWOK provider has
+    /// it, or (given twice) the two CSV files with types and with offerings.
+    #[arg(long, value_name = "FILE")]
+    pub catalog: Vec<PathBuf>,
+
+    /// Seed of generated names and tie-breaks; the time of day if not given.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// Port of the API server; 6443, or the next free one, if not given.
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+
+    /// Where to write the kubeconfig; a file of its own under ~/.aerostat if not given.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Add cluster, user and context to your own kubeconfig as well: $KUBECONFIG, or
+    /// ~/.kube/config.
+    #[arg(long)]
+    pub merge_kubeconfig: bool,
+
+    /// How long machines, images and containers take: a YAML file, see docs/simulation.md.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How to tell what happens.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  A cluster, and a Job that waits for its node:
+      aerostat up examples/pi-job.yaml
+
+  The same with kubectl, from a second terminal:
+      aerostat up
+      export KUBECONFIG=~/.aerostat/kubeconfig
+      kubectl apply -f examples/pi-job.yaml
+
+  Ten times as fast, with prices of Virginia:
+      aerostat up --speed 10x --region us-east-1
+
+  For scripts and CI: ends with the command's exit code:
+      aerostat up app/ -- kubectl wait --for=condition=Available deployment --all
+
+  One JSON object a line:
+      aerostat up -o json examples/balloon.yaml examples/priority-classes.yaml";
+
+/// How to tell what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Sentences.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A positive factor: `10x`, `10`, `0.5x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed(pub f64);
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('x').unwrap_or(text);
+        match number.parse::<f64>() {
+            Ok(speed) if speed.is_finite() && speed > 0.0 && speed <= 10_000.0 => Ok(Self(speed)),
+            _ => Err("write a factor between 0 and 10000, like 10x".to_owned()),
+        }
+    }
+}
+
+impl Args {
+    /// The catalog that the options name.
+    ///
+    /// # Errors
+    ///
+    /// If the region is not known, or a file has a fault: the error names file, line and field.
+    pub fn catalog(&self) -> anyhow::Result<Catalog> {
+        match self.catalog.as_slice() {
+            [] => Ok(Catalog::embedded(&self.region)?),
+            [json] => Ok(Catalog::from_kwok_json(&read(json)?, &json.display().to_string())?),
+            [one, two] => {
+                // The order does not matter: the header tells which is which.
+                let (first, second) = (read(one)?, read(two)?);
+                let swapped = first.starts_with("region");
+                let (types, offerings) = if swapped { (two, one) } else { (one, two) };
+                let (types_text, offerings_text) =
+                    if swapped { (second, first) } else { (first, second) };
+                Ok(Catalog::from_csv(
+                    (&types.display().to_string(), &types_text),
+                    (&offerings.display().to_string(), &offerings_text),
+                    &self.region,
+                )?)
+            }
+            more => bail!("--catalog takes one JSON file or two CSV files, not {}", more.len()),
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("the catalog file {} cannot be read", path.display()))
+}

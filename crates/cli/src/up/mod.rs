@@ -1,0 +1,136 @@
+//! `aerostat up`: the embedded cluster, for kubectl.
+
+mod args;
+mod listen;
+mod place;
+mod print;
+
+use std::process::ExitCode;
+
+use aerostat_clock::Clock;
+use aerostat_cluster::serve::{self, Credentials};
+use aerostat_sim::manifest::{self, Manifest};
+use aerostat_sim::world::{World, WorldOptions};
+use aerostat_sim::{Config, story};
+use anyhow::Context;
+
+pub use args::Args;
+use place::Place;
+use print::Printer;
+
+/// Starts the cluster and keeps it until Ctrl-C, or until the command behind `--` ends.
+///
+/// # Errors
+///
+/// If an option, a file or the port is not usable; the error says which and why.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("the runtime cannot be built")?;
+    let result = runtime.block_on(up(args));
+    // Connections that are still open must not hold the process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn up(args: Args) -> anyhow::Result<ExitCode> {
+    let begun = tokio::time::Instant::now();
+    // Everything that may be wrong with the options is found before anything starts.
+    let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+    let catalog = args.catalog()?;
+    let manifests = read_manifests(&args)?;
+    let (listener, notice) = listen::bind(args.port).await?;
+    let address = listener.local_addr().context("the listening socket has no address")?;
+    let credentials = Credentials::generate().context("certificates cannot be made")?;
+    let place = Place::for_port(&args, address.port())?;
+
+    let clock = Clock::scaled(args.speed.0);
+    let seed = args.seed.unwrap_or_else(|| clock.now().as_nanosecond().unsigned_abs() as u64);
+    let region = catalog.region().to_owned();
+    let ca = credentials.ca_pem().to_owned();
+    let mut world = World::start(WorldOptions { clock, seed, catalog, config, ca })
+        .context("the cluster cannot be set up")?;
+    for manifest in &manifests {
+        manifest.check(&world.cluster, &manifests)?;
+    }
+    let server = serve::serve(listener, &credentials, &world.cluster)
+        .context("the API server cannot be started")?;
+    let url = format!("https://{address}");
+    place.write(&url, &credentials)?;
+
+    let printer = Printer::new(&args, clock.now());
+    printer.notice(notice.as_deref());
+    printer.ready(&print::Ready {
+        url: &url,
+        kubeconfig: place.path(),
+        region: &region,
+        seed,
+        took: begun.elapsed(),
+    });
+    let decisions = world.decisions().context("nobody else takes the decisions")?;
+    let teller = printer.clone();
+    tokio::spawn(story::follow(world.cluster.clone(), decisions, move |line| teller.line(&line)));
+    for manifest in &manifests {
+        let applied = manifest.apply(&world.cluster)?;
+        printer.applied(&manifest.title(), applied);
+    }
+
+    let code = match args.command.split_first() {
+        Some((program, arguments)) => {
+            let mut command = tokio::process::Command::new(program);
+            command.args(arguments).env("KUBECONFIG", place.path());
+            let mut child = command
+                .spawn()
+                .with_context(|| format!("the command {program:?} cannot be run"))?;
+            tokio::select! {
+                biased;
+                why = world.failed() => anyhow::bail!("{why}"),
+                status = child.wait() => exit_code(status.context("the command was lost")?),
+            }
+        }
+        None => {
+            tokio::select! {
+                biased;
+                why = world.failed() => anyhow::bail!("{why}"),
+                () = interrupted() => ExitCode::SUCCESS,
+            }
+        }
+    };
+    printer.ending();
+    // A second Ctrl-C ends the process at once.
+    tokio::select! {
+        biased;
+        () = interrupted() => {}
+        () = server.shutdown() => {}
+    }
+    place.clean_up();
+    Ok(code)
+}
+
+fn read_manifests(args: &Args) -> anyhow::Result<Vec<Manifest>> {
+    let read: anyhow::Result<Vec<_>> = args.files.iter().map(|file| manifest::read(file)).collect();
+    Ok(read?.into_iter().flatten().collect())
+}
+
+/// Ctrl-C, or a polite request to end.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        // Without handlers the process ends by itself.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// The command's own exit code; 128 and the signal's number if one ended it, as shells have it.
+fn exit_code(status: std::process::ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
+}

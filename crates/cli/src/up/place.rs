@@ -1,0 +1,76 @@
+//! Where the kubeconfig goes.
+
+use std::path::{Path, PathBuf};
+
+use aerostat_cluster::serve::{self, Credentials};
+use anyhow::Context;
+
+use super::args::Args;
+use super::listen::DEFAULT_PORT;
+
+/// The kubeconfig of this cluster, and the one that it is merged into.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Whether the file is ours to remove in the end.
+    ours: bool,
+    merged: Option<PathBuf>,
+}
+
+impl Place {
+    /// Where the options want it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no home folder to put it, and no `--kubeconfig`.
+    pub fn for_port(args: &Args, port: u16) -> anyhow::Result<Self> {
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let path = match (&args.kubeconfig, &home) {
+            (Some(path), _) => std::path::absolute(path)?,
+            (None, Some(home)) if port == DEFAULT_PORT => home.join(".aerostat/kubeconfig"),
+            (None, Some(home)) => home.join(format!(".aerostat/kubeconfig-{port}")),
+            (None, None) => std::env::temp_dir().join(format!("aerostat-{port}/kubeconfig")),
+        };
+        let merged = if args.merge_kubeconfig {
+            let named = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
+            let first = named.and_then(|paths| std::env::split_paths(&paths).next());
+            let standard = home.map(|home| home.join(".kube/config"));
+            Some(first.or(standard).context("there is no home folder: set KUBECONFIG")?)
+        } else {
+            None
+        };
+        Ok(Self { path, ours: args.kubeconfig.is_none(), merged })
+    }
+
+    /// The kubeconfig of this cluster alone.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    ///
+    /// Names the file that cannot be written; what stood in it is not lost.
+    pub fn write(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
+        let shown = self.path.display();
+        let fault = || {
+            format!("the kubeconfig {shown} cannot be written: name another with --kubeconfig")
+        };
+        let text = serve::kubeconfig(url, credentials);
+        serve::write_private(&self.path, &text).with_context(fault)?;
+        if let Some(merged) = &self.merged {
+            serve::merge_kubeconfig(merged, url, credentials)
+                .with_context(|| format!("{} cannot be merged into", merged.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Takes away what would only point to a cluster that is gone.
+    pub fn clean_up(&self) {
+        if self.ours {
+            // Someone else may have taken it away already.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
