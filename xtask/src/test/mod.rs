@@ -2,6 +2,8 @@
 
 mod kubectl;
 
+pub use kubectl::find as kubectl;
+
 use std::process::Command;
 
 use anyhow::{Context, bail};
