@@ -51,6 +51,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
             succeed(&mut command, step.name)?;
         }
         println!("== generated files");
+        crate::generate::catalog::check()?;
         if Command::new("go").arg("version").output().is_ok() {
             crate::generate::run(true)?;
         } else {
