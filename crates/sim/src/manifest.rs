@@ -86,7 +86,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Manifest>> {
 fn read_file(file: &Path) -> anyhow::Result<Vec<Manifest>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
-    let documents = decode::documents(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+    let documents =
+        decode::documents(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
     let mut manifests = Vec::new();
     for (line, value) in documents {
         let source = Source { file: file.to_owned(), line };
@@ -178,7 +179,10 @@ impl Manifest {
     /// What the API server would answer, and where the object stands.
     pub fn apply(&self, cluster: &Cluster) -> anyhow::Result<Applied> {
         let kind = self.kind(cluster).with_context(|| {
-            format!("{}: no kind {} in {}", self.source, self.value["kind"], self.value["apiVersion"])
+            format!(
+                "{}: no kind {} in {}",
+                self.source, self.value["kind"], self.value["apiVersion"]
+            )
         })?;
         self.apply_as(cluster, &kind)
             .with_context(|| format!("{}: {} cannot be applied", self.source, self.title()))

@@ -89,11 +89,11 @@ pub fn play(path: &Path) -> anyhow::Result<String> {
 
 async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
     let clock = Clock::simulated(scenario.epoch);
-    let catalog = Catalog::embedded(&scenario.region)?;
+    let region = Catalog::embedded().region(&scenario.region)?;
     let ca = "(no certificate: nothing listens)\n".to_owned();
     let config = scenario.config.clone();
     let seed = scenario.seed;
-    let mut world = World::start(WorldOptions { clock, seed, catalog, config, ca })?;
+    let mut world = World::start(WorldOptions { clock, seed, region, config, ca })?;
     let output = Arc::new(Mutex::new(String::new()));
     let decisions = world.decisions().context("nobody else takes the decisions")?;
     let epoch = scenario.epoch;

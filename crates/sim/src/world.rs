@@ -11,7 +11,7 @@ use aerostat_cluster::registry::WriteOptions;
 use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
 use aerostat_controllers::{Context, Decision};
 use aerostat_engine::snapshot::Settings;
-use aerostat_provider::catalog::Catalog;
+use aerostat_provider::catalog::Region;
 use aerostat_provider::sim::SimCloud;
 use kube::Client;
 use serde::Serialize;
@@ -27,8 +27,8 @@ pub struct WorldOptions {
     pub clock: Clock,
     /// Its chance.
     pub seed: u64,
-    /// What may be bought, and where.
-    pub catalog: Catalog,
+    /// What may be bought.
+    pub region: Arc<Region>,
     /// How it behaves.
     pub config: Config,
     /// The certificate that every pod is told to trust, in PEM.
@@ -52,13 +52,13 @@ impl World {
     ///
     /// If one of the objects that are there from the start is refused: a fault of this program.
     pub fn start(options: WorldOptions) -> Result<Self, Status> {
-        let WorldOptions { clock, seed, catalog, config, ca } = options;
+        let WorldOptions { clock, seed, region, config, ca } = options;
         let seeds = Seeds::new(seed);
         let cluster = Cluster::new(&Options { clock, seeds });
         bootstrap::run(&cluster, &ca)?;
         install_auto_mode(&cluster)?;
         let client = Client::new(http::Service::new(cluster.clone()), "default");
-        let cloud = SimCloud::new(catalog, clock, &seeds, config.cloud, client.clone());
+        let cloud = SimCloud::new(region, clock, seeds, config.cloud, client.clone());
         let (sender, decisions) = unbounded_channel();
         let context = Arc::new(Context::new(
             client.clone(),
@@ -94,12 +94,17 @@ fn install_auto_mode(cluster: &Cluster) -> Result<(), Status> {
     for definition in crds::all() {
         create(cluster, "apiextensions.k8s.io", "customresourcedefinitions", definition)?;
     }
-    put(cluster, "eks.amazonaws.com", "nodeclasses", &builtin::default_node_class())?;
+    put(cluster, "eks.amazonaws.com", "nodeclasses", &builtin::node_class())?;
     put(cluster, "karpenter.sh", "nodepools", &builtin::general_purpose())?;
     put(cluster, "karpenter.sh", "nodepools", &builtin::system())
 }
 
-fn put(cluster: &Cluster, group: &str, plural: &str, object: &impl Serialize) -> Result<(), Status> {
+fn put(
+    cluster: &Cluster,
+    group: &str,
+    plural: &str,
+    object: &impl Serialize,
+) -> Result<(), Status> {
     let value = serde_json::to_value(object)
         .map_err(|error| Status::new(500, "InternalError", error.to_string()))?;
     create(cluster, group, plural, value)

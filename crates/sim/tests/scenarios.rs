@@ -8,7 +8,11 @@ fn play(path: &Path) -> datatest_stable::Result<()> {
     let told = aerostat_sim::scenario::play(path).map_err(|error| format!("{error:#}"))?;
     let again = aerostat_sim::scenario::play(path).map_err(|error| format!("{error:#}"))?;
     if told != again {
-        return Err(format!("the same seed told another story:\n{}", first_difference(&told, &again)).into());
+        return Err(format!(
+            "the same seed told another story:\n{}",
+            first_difference(&told, &again)
+        )
+        .into());
     }
     let golden = path.with_extension("golden");
     if std::env::var_os("BLESS").is_some() {

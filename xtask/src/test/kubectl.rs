@@ -68,8 +68,7 @@ fn is_kubectl(file: &Path) -> bool {
 /// The minor version of a kubectl that is itself one: some kits have a dispatcher of that name
 /// which asks the server first.
 fn minor_version(file: &Path) -> Option<u32> {
-    let output =
-        Command::new(file).args(["version", "--client", "--output=json"]).output().ok()?;
+    let output = Command::new(file).args(["version", "--client", "--output=json"]).output().ok()?;
     let version: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     let version = &version["clientVersion"];
     if version["gitVersion"].as_str()?.contains("dispatcher") {

@@ -39,5 +39,8 @@ pub async fn bind(port: Option<u16>) -> anyhow::Result<(TcpListener, Option<Stri
             }
         }
     }
-    bail!("ports {DEFAULT_PORT} to {} are all in use: name one with --port", DEFAULT_PORT + TRIES - 1)
+    bail!(
+        "ports {DEFAULT_PORT} to {} are all in use: name one with --port",
+        DEFAULT_PORT + TRIES - 1
+    )
 }

@@ -39,7 +39,7 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let begun = tokio::time::Instant::now();
     // Everything that may be wrong with the options is found before anything starts.
     let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-    let catalog = args.catalog()?;
+    let region = args.region()?;
     let manifests = read_manifests(&args)?;
     let (listener, notice) = listen::bind(args.port).await?;
     let address = listener.local_addr().context("the listening socket has no address")?;
@@ -48,9 +48,9 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
 
     let clock = Clock::scaled(args.speed.0);
     let seed = args.seed.unwrap_or_else(|| clock.now().as_nanosecond().unsigned_abs() as u64);
-    let region = catalog.region().to_owned();
+    let region_name = region.name.clone();
     let ca = credentials.ca_pem().to_owned();
-    let mut world = World::start(WorldOptions { clock, seed, catalog, config, ca })
+    let mut world = World::start(WorldOptions { clock, seed, region, config, ca })
         .context("the cluster cannot be set up")?;
     for manifest in &manifests {
         manifest.check(&world.cluster, &manifests)?;
@@ -65,7 +65,7 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     printer.ready(&print::Ready {
         url: &url,
         kubeconfig: place.path(),
-        region: &region,
+        region: &region_name,
         seed,
         took: begun.elapsed(),
     });

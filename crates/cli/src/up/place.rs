@@ -54,9 +54,8 @@ impl Place {
     /// Names the file that cannot be written; what stood in it is not lost.
     pub fn write(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
         let shown = self.path.display();
-        let fault = || {
-            format!("the kubeconfig {shown} cannot be written: name another with --kubeconfig")
-        };
+        let fault =
+            || format!("the kubeconfig {shown} cannot be written: name another with --kubeconfig");
         let text = serve::kubeconfig(url, credentials);
         serve::write_private(&self.path, &text).with_context(fault)?;
         if let Some(merged) = &self.merged {

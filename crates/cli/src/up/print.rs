@@ -80,7 +80,10 @@ impl Printer {
             "Aerostat {}: Kubernetes v1.36.3 (embedded) with Auto Mode, region {region}, seed {seed}",
             env!("CARGO_PKG_VERSION"),
         ));
-        self.put(&format!("{url} is ready after {:.2} s. For kubectl in another terminal:", took.as_secs_f64()));
+        self.put(&format!(
+            "{url} is ready after {:.2} s. For kubectl in another terminal:",
+            took.as_secs_f64()
+        ));
         self.put("");
         self.put(&format!("export KUBECONFIG={}", kubeconfig.display()));
         self.put("");
@@ -90,7 +93,8 @@ impl Printer {
     pub fn applied(&self, title: &str, applied: Applied) {
         match self.output {
             Output::Json => {
-                let line = json!({"kind": "applied", "object": title, "result": applied.to_string()});
+                let line =
+                    json!({"kind": "applied", "object": title, "result": applied.to_string()});
                 self.put(&line.to_string());
             }
             Output::Text => self.put(&format!("{title} {applied}")),

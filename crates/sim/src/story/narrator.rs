@@ -145,7 +145,8 @@ impl Narrator {
             && state.node.is_none()
         {
             let since = state.created.unwrap_or(now);
-            let text = format!("pod {name} goes to {node}, {} after it came", words::took(since, now));
+            let text =
+                format!("pod {name} goes to {node}, {} after it came", words::took(since, now));
             let facts = json!({"pod": name, "node": node, "waitSeconds": seconds(since, now)});
             self.tell_of_pod(Line::new(now, Kind::PodScheduled, text, facts), &state.group);
             state.scheduled = Some(now);
@@ -245,9 +246,7 @@ impl Narrator {
             }
             "Pulling" => (Kind::ImagePulling, format!("pod {name}: {}", lower_first(&message))),
             "Pulled" => (Kind::ImagePulled, format!("pod {name}: {}", lower_first(&message))),
-            "Preempted" => {
-                (Kind::PodPreempted, format!("pod {name} is {}", lower_first(&message)))
-            }
+            "Preempted" => (Kind::PodPreempted, format!("pod {name} is {}", lower_first(&message))),
             "BackOff" | "FailedCreate" | "InsufficientCapacityError" => {
                 (Kind::Notice, format!("{name}: {message}"))
             }
@@ -283,7 +282,8 @@ impl Narrator {
         }
         for end in &decision.plan.terminations {
             let node = end.node.as_deref().unwrap_or(&end.claim);
-            let text = format!("node {node} is {}: it will be given back", end.reason.to_lowercase());
+            let text =
+                format!("node {node} is {}: it will be given back", end.reason.to_lowercase());
             let facts = json!({"node": node, "nodeClaim": end.claim, "reason": end.reason});
             self.tell(Line::new(at, Kind::NodeLeaving, text, facts));
         }
