@@ -3,6 +3,8 @@
 //! The simulated provider has no subnets, security groups or instance profiles to look up: a class
 //! that the API server has taken is ready.
 
+use std::time::Duration;
+
 use aerostat_api::NodeClass;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -10,9 +12,13 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::ConditionSet;
-use crate::context::Context;
+use crate::context::{Context, gone_is_fine};
 use crate::worklist::{self, Outcome};
 
+/// Keeps a class while claims use it.
+const FINALIZER: &str = "eks.amazonaws.com/termination";
+/// How soon a deleted class that is in use is looked at again.
+const POLL: Duration = Duration::from_secs(5);
 /// What `Ready` depends on.
 const DEPENDENTS: &[&str] = &["SubnetsReady", "SecurityGroupsReady", "InstanceProfileReady"];
 
@@ -23,6 +29,9 @@ pub async fn run(context: &Context, triggers: UnboundedReceiver<String>) {
 
 async fn reconcile(context: &Context, name: String) -> Outcome {
     let Some(class) = context.index().classes.get(&name) else { return Ok(None) };
+    if class.metadata.deletion_timestamp.is_some() {
+        return end(context, &class).await;
+    }
     let created = class.creation_timestamp().map_or_else(|| context.clock.now(), |time| time.0);
     let mut status = class.status.clone().unwrap_or_default();
     let generation = class.metadata.generation;
@@ -38,6 +47,29 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         let patch = Patch::Merge(json!({ "status": status }));
         let class = api.patch_status(&name, &PatchParams::default(), &patch).await?;
         context.index().classes.learn(class);
+    }
+    Ok(None)
+}
+
+/// Lets a deleted class go once no claim uses it.
+async fn end(context: &Context, class: &NodeClass) -> Outcome {
+    let name = class.name_any();
+    let used = context.index().claims.values().any(|claim| {
+        let reference = &claim.spec.node_class_ref;
+        reference.kind == "NodeClass" && reference.name == name
+    });
+    if used {
+        return Ok(Some(POLL));
+    }
+    let rest: Vec<_> = class.finalizers().iter().filter(|f| *f != FINALIZER).collect();
+    if rest.len() < class.finalizers().len() {
+        let patch = json!({"metadata": {
+            "finalizers": rest,
+            "resourceVersion": class.metadata.resource_version,
+        }});
+        let api = Api::<NodeClass>::all(context.client.clone());
+        let patch = Patch::Merge(patch);
+        gone_is_fine(api.patch(&name, &PatchParams::default(), &patch).await)?;
     }
     Ok(None)
 }

@@ -17,7 +17,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use crate::context::{Context, Decision, Error, gone_is_fine};
 use crate::recorder::Note;
-use crate::snapshot;
+use crate::snapshot::{self, Nominations, Target};
 
 /// How many writes are under way at a time.
 const CONCURRENCY: usize = 32;
@@ -27,6 +27,7 @@ pub async fn run(context: &Context) {
     let mut changes = context.changes();
     let mut next = None;
     let mut published = Report::default();
+    let mut nominations = Nominations::new();
     loop {
         tokio::select! {
             biased;
@@ -39,11 +40,12 @@ pub async fn run(context: &Context) {
         if !context.index().is_synced() {
             continue;
         }
-        let snapshot = snapshot::take(context);
+        let snapshot = snapshot::take(context, &nominations);
         let (plan, report) = aerostat_engine::plan(&snapshot, context.clock.now());
         next = plan.next;
         publish(context, &plan, &report).await;
         let claims = execute(context, &plan).await;
+        nominations = remember(&plan, &claims);
         let idle = plan.launches.is_empty() && plan.terminations.is_empty();
         if let Some(decisions) = &context.decisions
             && !(idle && report == published)
@@ -54,6 +56,25 @@ pub async fn run(context: &Context) {
         }
         published = report;
     }
+}
+
+/// Where the plan puts each pod, for the next plan to keep to.
+fn remember(plan: &Plan, claims: &[Option<String>]) -> Nominations {
+    let mut nominations = Nominations::new();
+    for (launch, claim) in plan.launches.iter().zip(claims) {
+        let Some(claim) = claim else { continue };
+        let target = Target::Claim(claim.clone());
+        nominations.extend(launch.pods.iter().map(|pod| (pod.clone(), target.clone())));
+    }
+    for Nomination { pod, claim, node } in &plan.nominations {
+        let target = match (claim, node) {
+            (Some(claim), _) => Target::Claim(claim.clone()),
+            (None, Some(node)) => Target::Node(node.clone()),
+            (None, None) => continue,
+        };
+        nominations.insert(pod.clone(), target);
+    }
+    nominations
 }
 
 async fn sleep_until(context: &Context, when: Option<jiff::Timestamp>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aerostat_api::{NodeClaim, NodePool, labels};
 use aerostat_engine::instance::InstanceType;
 use aerostat_engine::node::Node;
-use aerostat_engine::pod::Pod;
+use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_engine::resources::Resources;
 use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
 use k8s_openapi::api::core::v1 as core;
@@ -35,15 +35,41 @@ pub fn is_ephemeral(taint: &core::Taint) -> bool {
         || taint.key.starts_with("readiness.k8s.io/")
 }
 
+/// Where earlier plans put pods that still wait: on a claim, or on a node that has none.
+pub type Nominations = BTreeMap<PodKey, Target>;
+
+/// A claim or a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The name of a claim.
+    Claim(String),
+    /// The name of a node without a claim.
+    Node(String),
+}
+
 /// What the engine decides on.
 #[must_use]
-pub fn take(context: &Context) -> Snapshot {
+pub fn take(context: &Context, nominations: &Nominations) -> Snapshot {
     let index = context.index();
     let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(context, pool)).collect();
+    let nodes = state_nodes(&index, &pools);
+    // A claim goes by its node's name once it has one.
+    let names: BTreeMap<&str, &str> = nodes
+        .iter()
+        .filter_map(|state| Some((state.claim.as_deref()?, state.node.name.as_str())))
+        .collect();
+    let nominations = nominations.iter().filter_map(|(pod, target)| {
+        let name = match target {
+            Target::Claim(claim) => names.get(claim.as_str())?,
+            Target::Node(node) => node.as_str(),
+        };
+        Some((pod.clone(), name.to_owned()))
+    });
     Snapshot {
+        nominations: nominations.collect(),
         pods: index.pods.values().cloned().collect(),
         promised: promises(&index),
-        nodes: state_nodes(&index, &pools),
+        nodes,
         pools,
         daemons: daemons(&index),
         settings: context.settings.clone(),
@@ -241,6 +267,7 @@ fn managed(
         last_pod_event: last_pod_event.max(status.last_pod_event_time.map(|time| time.0)),
         nominated_until: None,
         price,
+        planned: aerostat_engine::plan::planned(claim.annotations()),
         node: state,
     }
 }
@@ -261,6 +288,7 @@ fn unmanaged(node: &core::Node) -> StateNode {
         last_pod_event: None,
         nominated_until: None,
         price: None,
+        planned: BTreeMap::new(),
         node: state,
     }
 }

@@ -2,8 +2,8 @@
 
 use aerostat_api::{NodeClaim, labels};
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::api::{Patch, PatchParams};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::Work;
