@@ -9,7 +9,8 @@ use aerostat_api::{NodeClaim, NodeClaimSpec, labels};
 use aerostat_engine::plan::{Launch, Nomination, Plan, Termination};
 use aerostat_engine::pod::PodKey;
 use aerostat_engine::report::{PoolProblem, Report, Unplaced};
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
@@ -86,7 +87,9 @@ async fn sleep_until(context: &Context, when: Option<jiff::Timestamp>) {
 
 /// Creates and deletes claims; returns the names of those created, in the plan's order.
 async fn execute(context: &Context, plan: &Plan) -> Vec<Option<String>> {
-    let launches = plan.launches.iter().map(|launch| create(context, launch));
+    // Boxed, so that the compiler sees one lifetime for all.
+    let launches: Vec<BoxFuture<'_, Option<String>>> =
+        plan.launches.iter().map(|launch| create(context, launch).boxed()).collect();
     let claims = stream::iter(launches).buffered(CONCURRENCY).collect().await;
     for termination in &plan.terminations {
         if let Err(error) = delete(context, termination).await {
