@@ -112,7 +112,10 @@ impl Recorder {
     fn admit(&self, regarding: &ObjectReference, note: &Note, now: Timestamp) -> Option<i128> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let object = regarding.uid.clone().or_else(|| regarding.name.clone()).unwrap_or_default();
-        let key = (object, note.reason, note.message.clone());
+        // What concerns one pod is said once, however its target changes.
+        let once = matches!(note.reason, "Nominated" | "FailedScheduling");
+        let message = if once { String::new() } else { note.message.clone() };
+        let key = (object, note.reason, message);
         if state.said.get(&key).is_some_and(|until| now < *until) {
             return None;
         }

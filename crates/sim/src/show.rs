@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use aerostat_cluster::{Cluster, table};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
@@ -21,13 +21,15 @@ pub fn show(cluster: &Cluster, what: &str) -> anyhow::Result<String> {
     let kind = cluster.kind(group, plural).with_context(|| format!("there are no {what}"))?;
     let (objects, _) = cluster.store().list(&kind.resource(), "");
     let columns = table::columns(&kind);
-    let mut rows = vec![columns.iter().map(|column| column.name.to_uppercase()).collect()];
+    // Columns of lower priority are for `-o wide`.
+    let wide: Vec<bool> = columns.iter().map(|column| column.priority > 0).collect();
+    let narrow = |row: Vec<String>| -> Vec<String> {
+        row.into_iter().zip(&wide).filter(|(_, wide)| !**wide).map(|(cell, _)| cell).collect()
+    };
+    let mut rows = vec![narrow(columns.iter().map(|c| c.name.to_uppercase()).collect())];
     for object in &objects {
         let cells = table::cells(&kind, &object.value, cluster.clock().now());
-        rows.push(cells.iter().map(cell).collect());
-    }
-    if columns.is_empty() {
-        bail!("{what} have no columns");
+        rows.push(narrow(cells.iter().map(cell).collect()));
     }
     Ok(align(&rows))
 }
@@ -54,8 +56,8 @@ fn events(cluster: &Cluster, about: &str) -> String {
         if !name.starts_with(about) {
             continue;
         }
-        let time = event.event_time.as_ref().map(|time| time.0);
-        let time = time.or(event.first_timestamp.as_ref().map(|time| time.0)).unwrap_or_default();
+        // As kubectl sorts them: by whole seconds, then by name, which counts the nanoseconds.
+        let time = event.last_timestamp.as_ref().map(|time| time.0.as_second());
         let source = event.source.as_ref().and_then(|source| source.component.clone());
         let source = source.or(event.reporting_component.clone()).unwrap_or_default();
         let count = event.series.as_ref().and_then(|series| series.count).or(event.count);

@@ -33,25 +33,26 @@ pub async fn follow(
     loop {
         tokio::select! {
             biased;
-            Some(decision) = decisions.recv() => narrator.decision(&decision),
             Some(change) = nodes.next() => narrator.node(&change, clock.now()),
-            Some(change) = pods.next() => narrator.pod(&change, clock.now()),
             Some(change) = events.next() => narrator.event(&change, clock.now()),
+            Some(change) = pods.next() => narrator.pod(&change, clock.now()),
+            Some(decision) = decisions.recv() => narrator.decision(&decision, clock.now()),
             else => return,
         }
         // A moment's patience turns a burst into one line.
         clock.sleep(GATHER).await;
-        while let Ok(decision) = decisions.try_recv() {
-            narrator.decision(&decision);
-        }
+        let now = clock.now();
         while let Some(change) = nodes.try_next() {
-            narrator.node(&change, clock.now());
-        }
-        while let Some(change) = pods.try_next() {
-            narrator.pod(&change, clock.now());
+            narrator.node(&change, now);
         }
         while let Some(change) = events.try_next() {
-            narrator.event(&change, clock.now());
+            narrator.event(&change, now);
+        }
+        while let Some(change) = pods.try_next() {
+            narrator.pod(&change, now);
+        }
+        while let Ok(decision) = decisions.try_recv() {
+            narrator.decision(&decision, now);
         }
         narrator.lines().into_iter().for_each(&mut tell);
     }

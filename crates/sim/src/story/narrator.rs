@@ -37,6 +37,7 @@ struct Told {
 
 #[derive(Clone, Debug, Default)]
 struct PodState {
+    uid: String,
     created: Option<Timestamp>,
     waiting: Option<String>,
     node: Option<String>,
@@ -111,6 +112,7 @@ impl Narrator {
         let mut state = self.pods.remove(&name).unwrap_or_default();
         state.created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
         if state.group.is_empty() {
+            state.uid = pod.metadata.uid.clone().unwrap_or_default();
             state.group = group_of(pod);
         }
         let status = pod.status.clone().unwrap_or_default();
@@ -246,7 +248,9 @@ impl Narrator {
             }
             "Pulling" => (Kind::ImagePulling, format!("pod {name}: {}", lower_first(&message))),
             "Pulled" => (Kind::ImagePulled, format!("pod {name}: {}", lower_first(&message))),
-            "Preempted" => (Kind::PodPreempted, format!("pod {name} is {}", lower_first(&message))),
+            "Preempted" => {
+                (Kind::PodPreempted, format!("pod {name} is {}", self.name_preemptor(&message)))
+            }
             "BackOff" | "FailedCreate" | "InsufficientCapacityError" => {
                 (Kind::Notice, format!("{name}: {message}"))
             }
@@ -255,12 +259,21 @@ impl Narrator {
         self.tell_of_pod(Line::new(now, kind, text, facts), &group);
     }
 
+    /// `Preempted by pod UID on node NAME`, with the pod's name if it is known.
+    fn name_preemptor(&self, message: &str) -> String {
+        let uid = message.split(' ').nth(3).unwrap_or_default();
+        let pod = self.pods.iter().find(|(_, state)| state.uid == uid && !uid.is_empty());
+        match pod {
+            Some((name, _)) => lower_first(message).replace(uid, name),
+            None => lower_first(message),
+        }
+    }
+
     /// The planner has decided something.
-    pub fn decision(&mut self, decision: &Decision) {
-        let at = decision.at;
+    pub fn decision(&mut self, decision: &Decision, at: Timestamp) {
         for (launch, claim) in decision.report.launches.iter().zip(&decision.claims) {
             let Some(claim) = claim else { continue };
-            self.orders.insert(claim.clone(), at);
+            self.orders.insert(claim.clone(), decision.at);
             self.tell(ordered(launch, claim, at));
         }
         for unplaced in &decision.report.unplaced {
@@ -285,6 +298,7 @@ impl Narrator {
             let text =
                 format!("node {node} is {}: it will be given back", end.reason.to_lowercase());
             let facts = json!({"node": node, "nodeClaim": end.claim, "reason": end.reason});
+            self.nodes.entry(node.to_owned()).or_default().leaving = true;
             self.tell(Line::new(at, Kind::NodeLeaving, text, facts));
         }
     }
