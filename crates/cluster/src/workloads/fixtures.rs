@@ -37,8 +37,9 @@ pub(super) fn create(cluster: &Cluster, group: &str, plural: &str, object: Value
 pub(super) fn set(cluster: &Cluster, of: (&str, &str, &str), pointer: &str, to: Value) {
     let (group, plural, name) = of;
     let kind = cluster.kind(group, plural).unwrap();
+    let namespace = if kind.namespaced { "default" } else { "" };
     let options = WriteOptions::default();
-    let write = cluster.update_object(&kind, "default", name, Part::Main, options, |object| {
+    let write = cluster.update_object(&kind, namespace, name, Part::Main, options, |object| {
         let mut value = object.value.clone();
         *value.pointer_mut(pointer).unwrap() = to.clone();
         Ok(value)

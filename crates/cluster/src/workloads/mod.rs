@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`replicaset`] | as many pods as a ReplicaSet asks for |
 //! | [`deployment`] | ReplicaSets of a Deployment's templates |
+//! | [`daemonset`] | one pod of a DaemonSet on every node that it is for |
 //! | [`job`] | pods of a Job until enough have succeeded |
 //! | [`disruption`] | how many pods of a budget may be evicted |
 //! | [`garbage`] | nothing that has lost its owners |
@@ -14,13 +15,16 @@
 //! | [`pod_gc`] | no pods that nobody will end |
 //!
 //! Shared by them: `pods` (pods by controller), `pods_by_node`, `pod_control` (create and delete with
-//! events), `queue` (what is due, and when), `victims` (which pods go first), `owner`, `selector`.
+//! events), `queue` (what is due, and when), `victims` (which pods go first), `owner`, `selector`, `template_hash`,
+//! `history` (templates as ControllerRevisions).
 
+pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
 #[cfg(test)]
 mod fixtures;
 pub mod garbage;
+mod history;
 pub mod job;
 pub mod namespace;
 pub mod node_lifecycle;
@@ -48,6 +52,7 @@ pub async fn run(cluster: Cluster) {
     tasks.spawn(namespace::run(cluster.clone()));
     tasks.spawn(deployment::run(cluster.clone()));
     tasks.spawn(replicaset::run(cluster.clone()));
+    tasks.spawn(daemonset::run(cluster.clone()));
     tasks.spawn(job::run(cluster.clone()));
     tasks.spawn(disruption::run(cluster.clone()));
     tasks.spawn(node_lifecycle::run(cluster.clone()));

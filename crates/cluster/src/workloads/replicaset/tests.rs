@@ -134,13 +134,19 @@ async fn ten_thousand_pods_come_in_bursts() {
 async fn a_failing_create_is_told_and_tried_again() {
     let cluster = start();
     let mut web = web(1);
-    // No labels: the selector does not match, which a real API server would refuse at once; but a
-    // template that it lets through may still make pods that it refuses.
-    web["spec"]["template"]["spec"]["serviceAccountName"] = "nobody".into();
+    web["spec"]["template"]["spec"]["serviceAccountName"] = "late".into();
     create(&cluster, "apps", "replicasets", web);
     pass(&cluster, 5).await;
-    let failed =
-        told(&cluster).iter().any(|event| event.starts_with("FailedCreate Error creating"));
-    // Only where admission checks service accounts.
-    assert_eq!(failed, active(&cluster).is_empty());
+    assert!(active(&cluster).is_empty());
+    let told = told(&cluster);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("FailedCreate Error creating: pods "), "{told:?}");
+    assert!(told[0].ends_with(
+        r#"error looking up service account default/late: serviceaccount "late" not found"#
+    ));
+    assert_eq!(field(&cluster, WEB, "/status/conditions/0/reason"), "FailedCreate");
+    create(&cluster, "", "serviceaccounts", json!({"metadata": {"name": "late"}}));
+    pass(&cluster, 20).await;
+    assert_eq!(active(&cluster).len(), 1);
+    assert_eq!(field(&cluster, WEB, "/status/conditions"), Value::Null);
 }
