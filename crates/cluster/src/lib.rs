@@ -16,6 +16,7 @@
 //! | [`defaults`], [`admission`], [`validation`] | what a write is given, and what it is refused for |
 //! | [`table`] | what kubectl prints of objects |
 //! | [`http`] | the API server: a tower service over the registry |
+//! | [`serve`] | the API server on a socket: TLS, credentials, kubeconfig |
 //! | [`selectors`] | label and field selectors |
 //! | [`informer`] | what in-process controllers watch with |
 //! | [`bootstrap`] | the objects that every cluster begins with |
@@ -38,6 +39,7 @@ pub mod kubelet;
 pub mod registry;
 pub mod scheduler;
 pub mod selectors;
+pub mod serve;
 pub mod status;
 pub mod store;
 pub mod table;

@@ -55,6 +55,7 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 
 pub use body::{REQUEST_LIMIT, ResponseBody};
+pub(crate) use reviews::{GROUPS, USER};
 
 use crate::registry::Cluster;
 use crate::status::Status;
@@ -161,6 +162,11 @@ fn route(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
         Path::GroupVersion(group, version) => discovery::group_version(call, &group, &version),
         Path::Resource(_) => unreachable!("handled above"),
     })
+}
+
+/// What someone gets who is not let in.
+pub(crate) fn unauthorized() -> Response<ResponseBody> {
+    reply::status(&Status::new(401, "Unauthorized", "Unauthorized"))
 }
 
 fn method_not_allowed() -> Status {

@@ -9,9 +9,9 @@ use super::{Call, decode, method_not_allowed, negotiate, reply};
 use crate::status::Status;
 
 /// The name of everyone who gets in.
-pub(super) const USER: &str = "kubernetes-admin";
+pub(crate) const USER: &str = "kubernetes-admin";
 /// What they belong to.
-pub(super) const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
+pub(crate) const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
 /// A resource that is only asked, never kept: group, version, kind, plural, namespaced.
 pub(super) type Review = (&'static str, &'static str, &'static str, &'static str, bool);
