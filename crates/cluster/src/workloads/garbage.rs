@@ -173,7 +173,8 @@ impl Collector {
 
     /// Deletes an object that no owner holds any more.
     fn collect(&self, uid: &str, node: &Node) -> Result<(), Status> {
-        let object = self.cluster.get_object(&node.kind, &node.key.0, &node.key.1)?;
+        let kind = self.served(node);
+        let object = self.cluster.get_object(&kind, &node.key.0, &node.key.1)?;
         if object.uid() != uid || node.owners.is_empty() {
             return Ok(());
         }
@@ -213,7 +214,13 @@ impl Collector {
             uid: Some(uid.to_owned()),
             ..DeleteOptions::default()
         };
-        self.cluster.delete_object(&node.kind, &node.key.0, &node.key.1, &options).map(drop)
+        self.cluster.delete_object(&kind, &node.key.0, &node.key.1, &options).map(drop)
+    }
+
+    /// The object's kind as it is served now: a definition may have changed since.
+    fn served(&self, node: &Node) -> Arc<Kind> {
+        let key = (node.kind.group.clone(), node.kind.kind.clone());
+        self.kinds.get(&key).unwrap_or(&node.kind).clone()
     }
 
     fn find(&self, node: &Node, owner: &Owner) -> Found {
@@ -296,7 +303,9 @@ impl Collector {
             }
             Ok(value)
         };
-        self.cluster.update_object(&node.kind, namespace, name, Part::Main, options, edit).map(drop)
+        self.cluster
+            .update_object(&self.served(node), namespace, name, Part::Main, options, edit)
+            .map(drop)
     }
 }
 

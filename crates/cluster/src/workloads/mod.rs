@@ -39,6 +39,8 @@ mod selector;
 pub mod service_account;
 pub mod taint_eviction;
 mod template_hash;
+#[cfg(test)]
+mod tests;
 mod victims;
 
 use tokio::task::JoinSet;

@@ -108,6 +108,9 @@ pub(super) fn run(
     Ok(sync.again)
 }
 
+/// The new and the old pod of a node, if they are there.
+type Pair<'a> = (Option<&'a Arc<Pod>>, Option<&'a Arc<Pod>>);
+
 struct Sync<'a> {
     set: &'a DaemonSet,
     control: PodControl<'a>,
@@ -235,7 +238,7 @@ impl<'a> Sync<'a> {
     }
 
     /// The new and the old pod of a node; `None` if there is more than one of either.
-    fn pair(&self, pods: &[&'a Arc<Pod>]) -> Option<(Option<&'a Arc<Pod>>, Option<&'a Arc<Pod>>)> {
+    fn pair(&self, pods: &[&'a Arc<Pod>]) -> Option<Pair<'a>> {
         let (mut new, mut old) = (None, None);
         for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
             let slot = if self.is_new(pod) { &mut new } else { &mut old };
