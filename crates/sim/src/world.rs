@@ -39,6 +39,8 @@ pub struct WorldOptions {
 pub struct World {
     /// The cluster.
     pub cluster: Cluster,
+    /// Its API, for a socket.
+    pub service: http::Service,
     /// A client of it, without a socket.
     pub client: Client,
     tasks: JoinSet<()>,
@@ -57,7 +59,8 @@ impl World {
         let cluster = Cluster::new(&Options { clock, seeds });
         bootstrap::run(&cluster, &ca)?;
         install_auto_mode(&cluster)?;
-        let client = Client::new(http::Service::new(cluster.clone()), "default");
+        let service = http::Service::new(cluster.clone());
+        let client = Client::new(service.clone(), "default");
         let cloud = SimCloud::new(region, clock, seeds, config.cloud, client.clone());
         let (sender, decisions) = unbounded_channel();
         let context = Arc::new(Context::new(
@@ -72,7 +75,7 @@ impl World {
         tasks.spawn(scheduler::run(cluster.clone()));
         tasks.spawn(kubelet::run(cluster.clone(), Arc::new(config.kubelet)));
         tasks.spawn(aerostat_controllers::run(context));
-        Ok(Self { cluster, client, tasks, decisions: Some(decisions) })
+        Ok(Self { cluster, service, client, tasks, decisions: Some(decisions) })
     }
 
     /// The planner's decisions, to be told; they can be taken once.

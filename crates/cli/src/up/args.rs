@@ -131,7 +131,7 @@ impl Args {
         };
         let regions = catalog.regions();
         let name = match (&self.region, regions.as_slice()) {
-            (Some(name), _) => name,
+            (Some(name), _) => name.as_str(),
             (None, [only]) => only,
             (None, several) if several.contains(&DEFAULT_REGION) => DEFAULT_REGION,
             (None, several) => bail!(

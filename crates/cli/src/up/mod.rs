@@ -8,7 +8,7 @@ mod print;
 use std::process::ExitCode;
 
 use aerostat_clock::Clock;
-use aerostat_cluster::serve::{self, Credentials};
+use aerostat_cluster::serve::{Credentials, Server};
 use aerostat_sim::manifest::{self, Manifest};
 use aerostat_sim::world::{World, WorldOptions};
 use aerostat_sim::{Config, story};
@@ -42,22 +42,22 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let region = args.region()?;
     let manifests = read_manifests(&args)?;
     let (listener, notice) = listen::bind(args.port).await?;
-    let address = listener.local_addr().context("the listening socket has no address")?;
+    let port = listener.local_addr().context("the listening socket has no address")?.port();
     let credentials = Credentials::generate().context("certificates cannot be made")?;
-    let place = Place::for_port(&args, address.port())?;
+    let place = Place::for_port(&args, port)?;
 
     let clock = Clock::scaled(args.speed.0);
     let seed = args.seed.unwrap_or_else(|| clock.now().as_nanosecond().unsigned_abs() as u64);
     let region_name = region.name.clone();
-    let ca = credentials.ca_pem().to_owned();
+    let ca = credentials.authority().to_owned();
     let mut world = World::start(WorldOptions { clock, seed, region, config, ca })
         .context("the cluster cannot be set up")?;
     for manifest in &manifests {
         manifest.check(&world.cluster, &manifests)?;
     }
-    let server = serve::serve(listener, &credentials, &world.cluster)
+    let server = Server::start(world.service.clone(), listener, &credentials)
         .context("the API server cannot be started")?;
-    let url = format!("https://{address}");
+    let url = server.url();
     place.write(&url, &credentials)?;
 
     let printer = Printer::new(&args, clock.now());
@@ -103,7 +103,7 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     tokio::select! {
         biased;
         () = interrupted() => {}
-        () = server.shutdown() => {}
+        () = server.stop() => {}
     }
     place.clean_up();
     Ok(code)

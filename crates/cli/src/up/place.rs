@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aerostat_cluster::serve::{self, Credentials};
+use aerostat_cluster::serve::{Credentials, kubeconfig};
 use anyhow::Context;
 
 use super::args::Args;
@@ -54,13 +54,17 @@ impl Place {
     /// Names the file that cannot be written; what stood in it is not lost.
     pub fn write(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
         let shown = self.path.display();
-        let fault =
-            || format!("the kubeconfig {shown} cannot be written: name another with --kubeconfig");
-        let text = serve::kubeconfig(url, credentials);
-        serve::write_private(&self.path, &text).with_context(fault)?;
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("the folder of the kubeconfig {shown} cannot be made"))?;
+        }
+        kubeconfig::write(&self.path, url, credentials)
+            .context("the kubeconfig cannot be written: name another file with --kubeconfig")?;
         if let Some(merged) = &self.merged {
-            serve::merge_kubeconfig(merged, url, credentials)
-                .with_context(|| format!("{} cannot be merged into", merged.display()))?;
+            let backup = kubeconfig::merge(merged, url, credentials)?;
+            if let Some(backup) = backup {
+                eprintln!("notice: comments do not survive; {} is as it was", backup.display());
+            }
         }
         Ok(())
     }
