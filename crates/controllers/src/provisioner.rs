@@ -38,7 +38,11 @@ pub async fn run(context: &Context) {
         let gathering = snapshot::gathering_time(&context.index());
         context.clock.sleep(gathering).await;
         changes.mark_unchanged();
-        if !context.index().is_synced() {
+        let known = {
+            let index = context.index();
+            index.is_synced() && index.pools_are_known()
+        };
+        if !known {
             continue;
         }
         let snapshot = snapshot::take(context, &nominations);

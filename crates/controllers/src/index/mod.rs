@@ -127,6 +127,18 @@ impl Index {
         self.synced.len() == KINDS
     }
 
+    /// Whether someone has looked at every NodePool: before that nobody can say what may be
+    /// launched, and pods are better off waiting a moment.
+    #[must_use]
+    pub fn pools_are_known(&self) -> bool {
+        let known = |pool: &Arc<NodePool>| {
+            let conditions = pool.status.iter().flat_map(|status| &status.conditions);
+            let mut conditions = conditions.into_iter();
+            conditions.any(|c| c.type_ == "Ready" && c.reason != "AwaitingReconciliation")
+        };
+        self.pools.values().all(known)
+    }
+
     fn apply(&mut self, change: Change, now: Timestamp, wakers: &Wakers) {
         match change {
             Change::Pod(event) => self.apply_pods(event, now, wakers),
