@@ -408,7 +408,11 @@ fn custom_kinds_show_their_columns() {
         json_path: json_path.into(),
     };
     let custom = |columns: Vec<PrinterColumn>| Kind {
-        custom: Some(Arc::new(CustomKind { definition: "a.b".into(), columns, ..CustomKind::default() })),
+        custom: Some(Arc::new(CustomKind {
+            definition: "a.b".into(),
+            columns,
+            ..CustomKind::default()
+        })),
         ..Kind::default()
     };
     let kind = custom(vec![

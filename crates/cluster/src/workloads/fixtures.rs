@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::pods::is_active;
-use crate::registry::{Part, WriteOptions};
+use crate::registry::{Binding, Part, WriteOptions};
 use crate::{Cluster, Options};
 
 /// A cluster with the namespace `default` and its service account.
@@ -45,6 +45,12 @@ pub(super) fn set(cluster: &Cluster, of: (&str, &str, &str), pointer: &str, to: 
         Ok(value)
     });
     write.unwrap();
+}
+
+/// Binds a pod to a node, which need not be there: its deletion then waits for a kubelet.
+pub(super) fn bind(cluster: &Cluster, pod: &str, node: &str) {
+    let binding = Binding { node: node.to_owned(), ..Binding::default() };
+    cluster.bind("default", pod, &binding, WriteOptions::default()).unwrap();
 }
 
 /// A field of an object in `default`, given as a JSON pointer.

@@ -100,7 +100,7 @@ async fn init_containers_and_sidecars_come_in_order() {
             "initContainers": [
                 {"name": "one", "image": "busybox:1.37", "command": ["sleep", "2"]},
                 {"name": "side", "image": "busybox:1.37", "restartPolicy": "Always", "command": ["nginx"],
-                 "startupProbe": {"initialDelaySeconds": 3}},
+                 "startupProbe": {"initialDelaySeconds": 3, "tcpSocket": {"port": 80}}},
                 {"name": "two", "image": "busybox:1.37", "command": ["sleep", "1"]},
             ],
             "containers": [{"name": "main", "image": "busybox:1.37", "command": ["sleep", "5"]}],
@@ -159,7 +159,8 @@ async fn readiness_waits_for_the_probe_and_the_annotation() {
     ready_node(&cluster).await;
     let annotations = json!({"sim.aerostat.dev/ready-delay": "8s"});
     let mut spec = container(json!(["nginx"]));
-    spec["containers"][0]["readinessProbe"] = json!({"initialDelaySeconds": 5});
+    spec["containers"][0]["readinessProbe"] =
+        json!({"initialDelaySeconds": 5, "tcpSocket": {"port": 80}});
     bind(&cluster, "probe", json!({}), spec.clone());
     bind(&cluster, "slow", annotations, spec);
     let ready = |name| conditions(&cluster, name)[2] == "Ready True";

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::run;
 use crate::Cluster;
 use crate::workloads::fixtures::{
-    active, cluster, create, field, make_all_ready, pass, set, template, told,
+    active, bind, cluster, create, field, make_all_ready, pass, set, template, told,
 };
 use crate::workloads::replicaset;
 
@@ -124,11 +124,7 @@ async fn recreate_waits_for_the_last_old_pod() {
     // A node makes deletion wait for its kubelet.
     for pod in active(&cluster) {
         let name = pod.metadata.name.as_deref().unwrap();
-        set(&cluster, ("", "pods", name), "/spec", {
-            let mut spec = serde_json::to_value(pod.spec.clone()).unwrap();
-            spec["nodeName"] = "n1".into();
-            spec
-        });
+        bind(&cluster, name, "n1");
     }
     make_all_ready(&cluster);
     set(&cluster, WEB, IMAGE, json!("nginx:2"));

@@ -6,7 +6,7 @@ use super::{indexes, run, track};
 use crate::Cluster;
 use crate::registry::{DeleteOptions, Propagation};
 use crate::workloads::fixtures::{
-    active, cluster, create, field, finish, make_ready, pass, set, template, told,
+    active, bind, cluster, create, field, finish, make_ready, pass, set, template, told,
 };
 
 const PI: (&str, &str, &str) = ("batch", "jobs", "pi");
@@ -130,11 +130,7 @@ async fn a_late_job_fails_and_its_pods_are_deleted_first() {
     create_job(&cluster, json!({"activeDeadlineSeconds": 30}));
     pass(&cluster, 0).await;
     let name = active(&cluster)[0].metadata.name.clone().unwrap();
-    set(&cluster, ("", "pods", &name), "/spec", {
-        let mut spec = field(&cluster, ("", "pods", &name), "/spec");
-        spec["nodeName"] = "n1".into();
-        spec
-    });
+    bind(&cluster, &name, "n1");
     pass(&cluster, 29).await;
     assert_eq!(active(&cluster).len(), 1);
     pass(&cluster, 1).await;

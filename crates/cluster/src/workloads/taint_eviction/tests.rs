@@ -47,7 +47,8 @@ async fn pods_go_when_their_toleration_ends() {
     let cluster = start();
     create_pod(&cluster, "none", json!([]));
     create_pod(&cluster, "forever", json!([{"key": "x", "operator": "Exists"}]));
-    let limited = json!([{"key": "x", "operator": "Exists", "tolerationSeconds": 30}]);
+    let limited = json!([{"key": "x", "operator": "Exists", "effect": "NoExecute",
+        "tolerationSeconds": 30}]);
     create_pod(&cluster, "limited", limited.clone());
     taint(&cluster, json!([{"key": "x", "effect": "NoExecute"}]));
     pass(&cluster, 29).await;
