@@ -16,6 +16,7 @@ use super::admit;
 use super::images::Images;
 use super::pod::Pod;
 use crate::events::{self, EventType};
+use crate::registry::{Part, WriteOptions};
 use crate::{Cluster, Status};
 
 /// Marks the nodes that are played here: an annotation with the value `true`.
@@ -194,8 +195,14 @@ impl Node {
     /// Renews the node's lease; makes it if it is not there.
     pub(super) fn renew_lease(&self, cluster: &Cluster, now: Timestamp) -> Result<(), Status> {
         let node = self.name();
-        let renewed = cluster.modify::<Lease>(LEASES, node, |lease| {
-            lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
+        // The most frequent write of an idle cluster: without a detour through types.
+        let kind = cluster.kind_of::<Lease>();
+        let renewed_at = now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let (part, options) = (Part::Main, WriteOptions::default());
+        let renewed = cluster.update_object(&kind, LEASES, node, part, options, |lease| {
+            let mut lease = lease.value.clone();
+            lease["spec"]["renewTime"] = renewed_at.as_str().into();
+            Ok(lease)
         });
         match renewed {
             Err(status) if status.reason == "NotFound" => {}

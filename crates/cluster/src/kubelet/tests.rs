@@ -13,6 +13,7 @@ use crate::registry::{Cluster, DeleteOptions, Options};
 
 mod lifecycle;
 mod nodes;
+mod scale;
 mod story;
 
 const START: &str = "2025-01-06T07:51:22Z";

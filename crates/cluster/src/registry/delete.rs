@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{Cluster, custom};
 use super::write::{metadata_mut, timestamp};
+use super::{Cluster, custom};
 use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::{Object, Write};
