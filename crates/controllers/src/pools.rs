@@ -58,6 +58,9 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     class_readiness(&pool, class.as_deref(), &mut conditions);
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     let (nodes, resources) = count(context, &name);
+    if nodes > 0 {
+        conditions.set_true("NodeRegistrationHealthy");
+    }
     status.nodes = Some(nodes);
     status.resources = Some(resources);
     status.conditions = conditions.finish();
