@@ -164,18 +164,18 @@ impl fmt::Display for Quantity {
         let sign = if self.nano < 0 { "-" } else { "" };
         let value = self.nano.unsigned_abs();
         let nano = NANO.unsigned_abs();
-        if self.format == Format::BinarySi && value % nano == 0 && value / nano >= 1024 {
+        if self.format == Format::BinarySi && value.is_multiple_of(nano) && value / nano >= 1024 {
             let units = value / nano;
             let (suffix, two) = BINARY
                 .iter()
                 .rev()
-                .find(|(_, two)| units % (1_u128 << two) == 0)
+                .find(|(_, two)| units.is_multiple_of(1_u128 << two))
                 .copied()
                 .unwrap_or(("", 0));
             return write!(f, "{sign}{}{suffix}", units >> two);
         }
         let (mut value, mut exponent) = (value, -9);
-        while value % 1000 == 0 && exponent < 18 {
+        while value.is_multiple_of(1000) && exponent < 18 {
             value /= 1000;
             exponent += 3;
         }

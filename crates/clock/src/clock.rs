@@ -60,6 +60,7 @@ impl Clock {
     }
 
     /// Waits until `duration` of wall time has passed.
+    #[expect(clippy::disallowed_methods, reason = "the one place that turns speed into time")]
     pub async fn sleep(&self, duration: Duration) {
         let real = if self.speed == 1.0 { duration } else { duration.div_f64(self.speed) };
         tokio::time::sleep(real).await;

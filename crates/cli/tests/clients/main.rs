@@ -5,6 +5,8 @@
 //! output `[..]` stands for anything within a line, a line `...` for any lines. `? N` behind the
 //! output is the exit code, if it is not 0.
 
+#![expect(clippy::disallowed_methods, reason = "a test runs in the machine's time")]
+
 mod cluster;
 mod script;
 

@@ -18,10 +18,20 @@ const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
-/// Group and plural, subresource; group, version and kind of what it takes; verbs. Source: the
-/// discovery documents of Kubernetes v1.36.
+/// Group and plural, subresource; group, version and kind of what it takes; verbs.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+/// What is served below objects. Source: the discovery documents of Kubernetes v1.36.
 #[rustfmt::skip]
-const SUBRESOURCES: &[(&str, &str, &str, &str, &str, &str, &[&str])] = &[
+const SUBRESOURCES: &[Row] = &[
     ("", "namespaces", "finalize", "", "v1", "Namespace", &["update"]),
     ("", "nodes", "proxy", "", "v1", "NodeProxyOptions", &["create", "delete", "get", "patch", "update"]),
     ("", "pods", "attach", "", "v1", "PodAttachOptions", &["create", "get"]),

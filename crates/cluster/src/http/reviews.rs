@@ -36,7 +36,7 @@ pub(super) fn handle(
         REVIEWS.iter().find(|(group, version, _, plural, _)| {
             (*group, *version, *plural) == (&target.group, &target.version, &target.plural)
         })?;
-    if *namespaced != !target.namespace.is_empty() || target.subresource.is_some() {
+    if *namespaced == target.namespace.is_empty() || target.subresource.is_some() {
         return None;
     }
     Some(match (&call.head.method, &target.name) {
