@@ -12,7 +12,7 @@
 //! | `cluster` | Node, Namespace, Event, configuration, classes, roles |
 //! | `network` | Service, Ingress, Endpoints, … |
 //! | `storage` | volumes, claims, classes, drivers |
-//! | `custom` | kinds of CustomResourceDefinitions; their values are found by [`json_path`] |
+//! | `custom` | kinds of CustomResourceDefinitions; their values are found by `json_path` |
 //!
 //! `age` and `selector` write durations, labels and selectors.
 

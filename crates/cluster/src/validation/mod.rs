@@ -7,7 +7,7 @@
 //!
 //! | module | rules |
 //! |---|---|
-//! | [`place`] | a value with its path: how errors are made |
+//! | `place` | a value with its path: how errors are made |
 //! | `names` | what names, labels and keys look like |
 //! | `metadata` | names, labels, owners, finalizers |
 //! | `pod`, `pod_update` | pod specs; what may change of a pod |
