@@ -4,24 +4,28 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What kind of event a line tells.
+/// What kind of event a line tells, causes before effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// Pods wait for a node.
-    PodWaits,
-    /// Pods cannot be placed at all.
-    PodUnplaced,
-    /// A pod waits for lower ones to make room.
-    PodPreempts,
-    /// A node was ordered.
-    NodeOrdered,
     /// A node joined.
     NodeJoined,
     /// A node is ready for pods.
     NodeReady,
+    /// A pod makes lower ones leave.
+    PodPreempts,
+    /// A pod was preempted.
+    PodPreempted,
+    /// A pod was deleted.
+    PodDeleted,
     /// A pod was bound to a node.
     PodScheduled,
+    /// Pods wait for a node.
+    PodWaits,
+    /// Pods cannot be placed at all.
+    PodUnplaced,
+    /// A node was ordered.
+    NodeOrdered,
     /// A pod's sandbox failed.
     SandboxFailed,
     /// An image is pulled.
@@ -32,10 +36,6 @@ pub enum Kind {
     PodRunning,
     /// A pod has ended.
     PodEnded,
-    /// A pod was preempted.
-    PodPreempted,
-    /// A pod was deleted.
-    PodDeleted,
     /// A node is to go.
     NodeLeaving,
     /// A node is gone.

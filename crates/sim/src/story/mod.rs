@@ -34,8 +34,8 @@ pub async fn follow(
         tokio::select! {
             biased;
             Some(change) = nodes.next() => narrator.node(&change, clock.now()),
-            Some(change) = events.next() => narrator.event(&change, clock.now()),
             Some(change) = pods.next() => narrator.pod(&change, clock.now()),
+            Some(change) = events.next() => narrator.event(&change, clock.now()),
             Some(decision) = decisions.recv() => narrator.decision(&decision, clock.now()),
             else => return,
         }
@@ -45,11 +45,11 @@ pub async fn follow(
         while let Some(change) = nodes.try_next() {
             narrator.node(&change, now);
         }
-        while let Some(change) = events.try_next() {
-            narrator.event(&change, now);
-        }
         while let Some(change) = pods.try_next() {
             narrator.pod(&change, now);
+        }
+        while let Some(change) = events.try_next() {
+            narrator.event(&change, now);
         }
         while let Ok(decision) = decisions.try_recv() {
             narrator.decision(&decision, now);

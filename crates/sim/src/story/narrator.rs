@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aerostat_api::labels;
 use aerostat_cluster::Change;
 use aerostat_controllers::Decision;
+use aerostat_engine::report::LaunchReport;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use serde_json::json;
@@ -31,7 +32,7 @@ pub struct Narrator {
 #[derive(Debug)]
 struct Told {
     line: Line,
-    /// Owner of the pod, for bursts.
+    /// `pods of job default/pi`, for bursts.
     group: Option<String>,
 }
 
@@ -58,7 +59,9 @@ struct NodeState {
 impl Narrator {
     /// The lines since the last call, bursts summed up.
     pub fn lines(&mut self) -> Vec<Line> {
-        let told = std::mem::take(&mut self.lines);
+        let mut told = std::mem::take(&mut self.lines);
+        // What happened at one moment is told in the order of cause and effect.
+        told.sort_by_key(|told| (told.line.time, told.line.kind));
         let mut sizes: BTreeMap<(Kind, String), usize> = BTreeMap::new();
         for Told { line, group } in &told {
             if let Some(group) = group {
@@ -86,8 +89,13 @@ impl Narrator {
         self.lines.push(Told { line, group: None });
     }
 
+    /// Tells of a node; many of one kind are told as one.
+    fn tell_of_node(&mut self, line: Line, what: &str) {
+        self.lines.push(Told { line, group: Some(format!("nodes ({what})")) });
+    }
+
     fn tell_of_pod(&mut self, line: Line, group: &str) {
-        let group = (!group.is_empty()).then(|| group.to_owned());
+        let group = (!group.is_empty()).then(|| format!("pods of {group}"));
         self.lines.push(Told { line, group });
     }
 
@@ -188,7 +196,8 @@ impl Narrator {
                     format!(" after {}", words::took(joined, now))
                 });
                 let text = format!("node {name} ({}) is gone{lived}", state.what);
-                self.tell(Line::new(now, Kind::NodeGone, text, json!({"node": name})));
+                let line = Line::new(now, Kind::NodeGone, text, json!({"node": name}));
+                self.tell_of_node(line, &state.what);
             }
         }
     }
@@ -201,7 +210,8 @@ impl Narrator {
             state.what = description(node);
             state.joined = Some(now);
             let text = format!("node {name} ({}) has joined", state.what);
-            self.tell(Line::new(now, Kind::NodeJoined, text, json!({"node": name})));
+            let line = Line::new(now, Kind::NodeJoined, text, json!({"node": name}));
+            self.tell_of_node(line, &state.what);
         }
         let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
         let ready = conditions
@@ -215,7 +225,8 @@ impl Narrator {
                 format!(", {} after it was ordered", words::took(*at, now))
             });
             let text = format!("node {name} is ready{after}");
-            self.tell(Line::new(now, Kind::NodeReady, text, json!({"node": name})));
+            let line = Line::new(now, Kind::NodeReady, text, json!({"node": name}));
+            self.tell_of_node(line, &state.what);
         } else if !ready && state.ready {
             let text = format!("node {name} is no longer ready");
             self.tell(Line::new(now, Kind::Notice, text, json!({"node": name})));
@@ -224,7 +235,8 @@ impl Narrator {
         if node.metadata.deletion_timestamp.is_some() && !state.leaving {
             state.leaving = true;
             let text = format!("node {name} is drained and given back");
-            self.tell(Line::new(now, Kind::NodeLeaving, text, json!({"node": name})));
+            let line = Line::new(now, Kind::NodeLeaving, text, json!({"node": name}));
+            self.tell_of_node(line, &state.what);
         }
         self.nodes.insert(name, state);
     }
@@ -271,10 +283,17 @@ impl Narrator {
 
     /// The planner has decided something.
     pub fn decision(&mut self, decision: &Decision, at: Timestamp) {
+        let mut orders: Vec<(&LaunchReport, Vec<&String>)> = Vec::new();
         for (launch, claim) in decision.report.launches.iter().zip(&decision.claims) {
             let Some(claim) = claim else { continue };
             self.orders.insert(claim.clone(), decision.at);
-            self.tell(ordered(launch, claim, at));
+            match orders.iter_mut().find(|(known, _)| *known == launch) {
+                Some((_, claims)) => claims.push(claim),
+                None => orders.push((launch, vec![claim])),
+            }
+        }
+        for (launch, claims) in orders {
+            self.tell(ordered(launch, &claims, at));
         }
         for unplaced in &decision.report.unplaced {
             let pod = format!("{}/{}", unplaced.pod.0, unplaced.pod.1);
@@ -304,25 +323,34 @@ impl Narrator {
     }
 }
 
-fn ordered(launch: &aerostat_engine::report::LaunchReport, claim: &str, at: Timestamp) -> Line {
+/// One machine, or several that were chosen for the same reasons.
+fn ordered(launch: &LaunchReport, claims: &[&String], at: Timestamp) -> Line {
     let zones = launch.zones.join(" or ");
     let next = launch.alternatives.first().map_or_else(String::new, |next| {
         format!("; next would be {} at {}", next.instance_type, words::price(next.price))
     });
     let pods = usize::try_from(launch.pods).unwrap_or_default();
+    let (many, each, names) = match claims {
+        [one] => (String::new(), "", format!("nodeclaim/{one}")),
+        [first, .., last] => {
+            (format!("{} × ", claims.len()), " each", format!("nodeclaim/{first} … {last}"))
+        }
+        [] => (String::new(), "", String::new()),
+    };
     let text = format!(
-        "ordered {} ({}, {zones}) for {} ({}): {}, {} with the 12 % fee; cheapest of {} offerings \
-         that fit, {} weighed{next} → nodeclaim/{claim}",
+        "ordered {many}{} ({}, {zones}) for {}{each} ({}): {}, {} with the {} % fee; cheapest of \
+         {} offerings that fit, {} weighed{next} → {names}",
         launch.instance_type,
         launch.capacity_type,
         words::count(pods, "pod"),
         words::resources(&launch.requests),
         words::price(launch.price),
         words::price(launch.price + launch.fee),
+        words::percent(launch.fee, launch.price),
         launch.feasible,
         launch.weighed,
     );
-    let facts = json!({"nodeClaim": claim, "decision": launch});
+    let facts = json!({"nodeClaims": claims, "decision": launch});
     Line::new(at, Kind::NodeOrdered, text, facts)
 }
 
@@ -338,11 +366,14 @@ fn sum_up(line: &Line, group: &str, size: usize) -> Line {
         Kind::PodRunning => "run",
         Kind::PodEnded => "have ended",
         Kind::PodPreempted => "are preempted",
-        Kind::PodDeleted => "are gone",
+        Kind::PodDeleted | Kind::NodeGone => "are gone",
+        Kind::NodeJoined => "have joined",
+        Kind::NodeReady => "are ready",
+        Kind::NodeLeaving => "are given back",
         _ => "have news",
     };
-    let text = format!("{size} pods of {group} {what}");
-    Line::new(line.time, line.kind, text, json!({"owner": group, "pods": size}))
+    let text = format!("{size} {group} {what}");
+    Line::new(line.time, line.kind, text, json!({"group": group, "count": size}))
 }
 
 fn full_name(pod: &Pod) -> String {

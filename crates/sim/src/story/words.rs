@@ -7,7 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) fn resources(resources: &Resources) -> String {
     let quantities = resources.quantities();
     let shown = quantities.iter().filter(|(name, _)| name.as_str() != "pods");
-    shown.map(|(name, quantity)| format!("{quantity} {name}")).collect::<Vec<_>>().join(", ")
+    let list = shown.map(|(name, quantity)| format!("{quantity} {name}")).collect::<Vec<_>>();
+    if list.is_empty() { "no requests".to_owned() } else { list.join(", ") }
+}
+
+/// `12`: what `part` is of `whole`, in whole percent.
+pub(super) fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.0}", part / whole * 100.0) } else { "0".to_owned() }
 }
 
 /// `$0.1075/h`: at least four digits behind the point, more for the very cheap.
