@@ -63,3 +63,43 @@ pub fn fee(rate: f64, kind: &InstanceType, zone: &str) -> f64 {
     let listed = offerings.find(|o| o.zone == zone && o.capacity_type == "on-demand");
     listed.and_then(|o| Price::from_usd(o.price * rate)).unwrap_or_default().usd()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::Offering;
+
+    #[test]
+    fn sums_are_exact() {
+        let large = Price::from_usd(0.1).unwrap();
+        assert_eq!((large + large + large).usd().to_string(), "0.3");
+        assert_eq!(large.times(3), [large; 3].into_iter().sum());
+    }
+
+    #[test]
+    fn what_is_no_price_is_refused() {
+        for usd in [f64::NAN, f64::INFINITY, -0.1, 1e12] {
+            assert_eq!(Price::from_usd(usd), None, "{usd}");
+        }
+        assert_eq!(Price::from_usd(0.0), Some(Price::default()));
+    }
+
+    #[test]
+    fn the_fee_is_of_the_on_demand_price() {
+        let offering = |capacity_type: &str, price| Offering {
+            zone: "a".to_owned(),
+            capacity_type: capacity_type.to_owned(),
+            price,
+            available: false,
+        };
+        let kind = InstanceType {
+            name: "c5a.large".to_owned(),
+            labels: Default::default(),
+            offerings: vec![offering("spot", 0.04), offering("on-demand", 0.096)],
+            capacity: Default::default(),
+            allocatable: Default::default(),
+        };
+        assert_eq!(fee(0.12, &kind, "a").to_string(), "0.01152");
+        assert_eq!(fee(0.12, &kind, "b").to_string(), "0");
+    }
+}

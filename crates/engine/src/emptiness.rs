@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::budgets;
 use crate::cost::Price;
-use crate::plan::{Nomination, Termination};
+use crate::plan::Termination;
 use crate::pod::Pod;
 use crate::report::{Kept, PoolProblem};
 use crate::residents::{Residents, copies};
@@ -30,16 +30,15 @@ pub(crate) struct Emptiness {
 }
 
 /// Finds the nodes that are empty and have been quiet for as long as their pool wants, and gives up
-/// as many as its budgets allow, dearest first.
+/// as many as its budgets allow, dearest first. `expecting` names the machines that pods are
+/// expected on.
 pub(crate) fn emptiness(
     snapshot: &Snapshot,
     residents: &Residents<'_>,
-    nominations: &[Nomination],
+    expecting: &BTreeSet<String>,
     now: Timestamp,
 ) -> Emptiness {
     let mut found = Emptiness::default();
-    let nominated: BTreeSet<&str> =
-        nominations.iter().filter_map(|nomination| nomination.claim.as_deref()).collect();
     let pools: BTreeMap<&str, &Pool> =
         snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool)).collect();
     let unseen: Vec<&Pod> = unseen(snapshot).collect();
@@ -50,7 +49,7 @@ pub(crate) fn emptiness(
         };
         let Some(pool) = pools.get(pool) else { continue };
         let Some(due) = due(state, pool, residents) else { continue };
-        let is_promised = nominated.contains(claim)
+        let is_promised = expecting.contains(&state.node.name)
             || !residents.nominated(state).is_empty()
             || unseen.iter().any(|pod| fits(pod, state, residents));
         let until = state.nominated_until.filter(|until| *until > now);

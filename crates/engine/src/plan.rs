@@ -23,7 +23,7 @@ use crate::snapshot::Snapshot;
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let residents = Residents::of(snapshot);
     let provisioning = provision(snapshot, &residents, now);
-    let emptiness = emptiness(snapshot, &residents, &provisioning.nominations, now);
+    let emptiness = emptiness(snapshot, &residents, &provisioning.expecting, now);
     let (launches, reports) = provisioning.launches.into_iter().unzip();
     let plan = Plan {
         launches,

@@ -14,6 +14,7 @@ mod promise;
 mod reasons;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -36,6 +37,8 @@ pub use promise::{Promised, promised};
 pub(crate) struct Provisioning {
     pub(crate) launches: Vec<(Launch, LaunchReport)>,
     pub(crate) nominations: Vec<Nomination>,
+    /// Names of the machines that pods are expected on, promised ones included.
+    pub(crate) expecting: BTreeSet<String>,
     pub(crate) unplaced: Vec<Unplaced>,
     pub(crate) waiting: Vec<PodKey>,
     pub(crate) problems: Vec<PoolProblem>,
@@ -50,9 +53,10 @@ pub(crate) fn provision(
 ) -> Provisioning {
     let pending = pending::pending(snapshot, residents, now);
     let mut classes = pending.classes;
-    let nominations = existing::place(&mut classes, snapshot, residents);
+    let placed = existing::place(&mut classes, snapshot, residents);
     let mut provisioning = Provisioning {
-        nominations,
+        nominations: placed.nominations,
+        expecting: placed.expecting,
         unplaced: pending.unplaced,
         waiting: pending.waiting,
         next: pending.next,

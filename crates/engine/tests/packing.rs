@@ -242,7 +242,7 @@ fn pods(classes: usize, count: u32) -> impl Strategy<Value = Vec<Pods>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn few_pods_cost_the_least_possible(pods in pods(3, 2), kinds in kinds()) {

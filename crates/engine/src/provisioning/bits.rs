@@ -56,3 +56,26 @@ impl Bits {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_several_words() {
+        let of = |numbers: &[usize]| {
+            let mut bits = Bits::empty(130);
+            numbers.iter().for_each(|number| bits.insert(*number));
+            bits
+        };
+        let mut bits = of(&[0, 63, 64, 129]);
+        assert_eq!(bits.iter().collect::<Vec<_>>(), [0, 63, 64, 129]);
+        assert!(bits.contains(129) && !bits.contains(128));
+        bits.intersect(&of(&[63, 100, 129]));
+        assert_eq!(bits, of(&[63, 129]));
+        bits.unite(&of(&[1]));
+        assert_eq!(bits, of(&[1, 63, 129]));
+        assert_eq!(Bits::full(130).iter().count(), 130);
+        assert!(of(&[]).is_empty() && !bits.is_empty());
+    }
+}

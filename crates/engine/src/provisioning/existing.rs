@@ -1,8 +1,10 @@
 //! Capacity that is there or on its way.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use jiff::Timestamp;
 
 use super::class::Class;
 use crate::daemons;
@@ -11,9 +13,10 @@ use crate::pod::{Pod, PodKey};
 use crate::predicates;
 use crate::residents::{Residents, copies};
 use crate::resources::Resources;
-use crate::snapshot::{Snapshot, StateNode};
+use crate::snapshot::{Snapshot, Stage, StateNode};
 
 /// The room that is left on one machine.
+#[derive(Clone)]
 struct Room<'a> {
     state: &'a StateNode,
     bound: &'a [&'a Arc<Pod>],
@@ -21,21 +24,73 @@ struct Room<'a> {
     ports: Vec<(String, String, i32)>,
     /// Pods of each class that the machine was ordered for and that have not been placed here.
     planned: BTreeMap<&'a str, u32>,
+    /// How many pods that wait have been placed here.
+    expected: u32,
+}
+
+/// Pods that found a place.
+#[derive(Default)]
+pub(crate) struct Placed {
+    pub(crate) nominations: Vec<Nomination>,
+    /// Names of the machines that pods are expected on, promised ones included.
+    pub(crate) expecting: BTreeSet<String>,
+}
+
+/// How pods are spread over the room that there is.
+#[derive(Clone, Copy)]
+enum Spread {
+    /// To the tightest place, so that the other machines may become empty.
+    Tightest,
+    /// To the oldest machines: what earlier plans did before the younger ones were there.
+    Oldest,
+    /// To the widest place.
+    Widest,
 }
 
 /// Places pods on capacity that is there or on its way, and takes them out of `classes`. Where an
-/// earlier plan has put a pod comes first; others go to the tightest place.
+/// earlier plan has put a pod comes first; others go to the tightest place. If pods are left over
+/// then, other ways are tried before anything is ordered.
 pub(crate) fn place(
-    classes: &mut [Class],
+    classes: &mut Vec<Class>,
     snapshot: &Snapshot,
     residents: &Residents<'_>,
-) -> Vec<Nomination> {
+) -> Placed {
     let mut rooms = rooms(snapshot, residents);
+    let names: Vec<String> = classes.iter().map(Class::name).collect();
+    let mut nominations = remembered(classes, &names, &mut rooms, snapshot);
+    let left = |classes: &[Class]| classes.iter().map(|c| u64::from(c.count())).sum::<u64>();
+    let mut best: Option<(Vec<Class>, Vec<Room<'_>>, Vec<Nomination>)> = None;
+    for spread in [Spread::Tightest, Spread::Oldest, Spread::Widest] {
+        let (mut classes, mut rooms) = (classes.clone(), rooms.clone());
+        let found = fill_up(&mut classes, &names, &mut rooms, spread);
+        if best.as_ref().is_none_or(|(best, ..)| left(&classes) < left(best)) {
+            best = Some((classes, rooms, found));
+        }
+        if best.as_ref().is_some_and(|(best, ..)| left(best) == 0) {
+            break;
+        }
+    }
+    if let Some((remaining, filled, found)) = best {
+        (*classes, rooms) = (remaining, filled);
+        nominations.extend(found);
+    }
+    nominations.sort_by(|a, b| a.pod.cmp(&b.pod));
+    let expecting = rooms.iter().filter(|room| room.expected > 0);
+    let expecting = expecting.map(|room| room.state.node.name.clone()).collect();
+    Placed { nominations, expecting }
+}
+
+/// Places pods where earlier plans have put them.
+fn remembered(
+    classes: &mut [Class],
+    names: &[String],
+    rooms: &mut [Room<'_>],
+    snapshot: &Snapshot,
+) -> Vec<Nomination> {
     let mut nominations = Vec::new();
     let by_name: BTreeMap<&str, usize> =
         rooms.iter().enumerate().map(|(index, room)| (&*room.state.node.name, index)).collect();
-    let names: Vec<String> = classes.iter().map(Class::name).collect();
-    for (class, name) in classes.iter_mut().zip(&names) {
+    for (class, name) in classes.iter_mut().zip(names) {
         let pods = std::mem::take(&mut class.pods);
         for pod in pods {
             let key = (pod.namespace.clone(), pod.name.clone());
@@ -48,22 +103,32 @@ pub(crate) fn place(
                 _ => class.pods.push(pod),
             }
         }
-        for room in &mut rooms {
+        for room in &mut *rooms {
             let planned = room.planned_for(name, class);
             room.fill(class, name, planned, &mut nominations);
         }
     }
-    for (class, name) in classes.iter_mut().zip(&names).filter(|(class, _)| class.count() > 0) {
+    nominations
+}
+
+/// Places as many pods as fit, class by class.
+fn fill_up(
+    classes: &mut [Class],
+    names: &[String],
+    rooms: &mut [Room<'_>],
+    spread: Spread,
+) -> Vec<Nomination> {
+    let mut nominations = Vec::new();
+    for (class, name) in classes.iter_mut().zip(names).filter(|(class, _)| class.count() > 0) {
         // Which room is the tightest changes with each class.
-        rooms.sort_by_cached_key(Room::tightness);
-        for room in &mut rooms {
+        rooms.sort_by_cached_key(|room| room.rank(spread));
+        for room in &mut *rooms {
             if class.count() == 0 {
                 break;
             }
             room.fill(class, name, u32::MAX, &mut nominations);
         }
     }
-    nominations.sort_by(|a, b| a.pod.cmp(&b.pod));
     nominations
 }
 
@@ -78,17 +143,22 @@ fn rooms<'a>(snapshot: &'a Snapshot, residents: &'a Residents<'a>) -> Vec<Room<'
         let here = bound.iter().chain(residents.nominated(state)).chain(&missing);
         let ports = here.flat_map(|pod| pod.constraints.host_ports.iter().cloned()).collect();
         let planned = state.planned.iter().map(|(class, count)| (class.as_str(), *count)).collect();
-        Room { state, bound, free, ports, planned }
+        Room { state, bound, free, ports, planned, expected: 0 }
     };
     snapshot.nodes.iter().filter(usable).map(room).collect()
 }
 
 impl Room<'_> {
-    /// Machines that are further on come first, then those with the least room left. A core
-    /// weighs as much as 8 GiB, about what clouds charge for them.
-    fn tightness(&self) -> (Reverse<crate::snapshot::Stage>, i64, String) {
+    /// Machines that are further on come first. A core weighs as much as 8 GiB, about what clouds
+    /// charge for them.
+    fn rank(&self, spread: Spread) -> (Reverse<Stage>, Timestamp, i64, String) {
         let room = self.free.cpu.saturating_add(self.free.memory >> 23);
-        (Reverse(self.state.stage), room, self.state.node.name.clone())
+        let (age, room) = match spread {
+            Spread::Tightest => (Timestamp::MIN, room),
+            Spread::Oldest => (self.state.created, room),
+            Spread::Widest => (Timestamp::MIN, room.saturating_neg()),
+        };
+        (Reverse(self.state.stage), age, room, self.state.node.name.clone())
     }
 
     /// How many pods like `pod` fit.
@@ -118,6 +188,7 @@ impl Room<'_> {
     fn take(&mut self, pod: &Pod, class: &str, count: u32) {
         self.free.subtract(&pod.requests.times(count));
         self.ports.extend_from_slice(&pod.constraints.host_ports);
+        self.expected = self.expected.saturating_add(count);
         if let Some(planned) = self.planned.get_mut(class) {
             *planned = planned.saturating_sub(count);
         }

@@ -27,6 +27,11 @@ pub struct World {
 }
 
 impl World {
+    /// An empty cluster for which these types are to be had.
+    pub fn new(types: Arc<Vec<InstanceType>>) -> Self {
+        Self { types, ..Self::default() }
+    }
+
     /// Plans, and checks that the same cluster is planned for equally.
     pub fn plan(&mut self, now: Timestamp) -> (Plan, Report) {
         self.sort();

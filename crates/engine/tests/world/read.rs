@@ -148,7 +148,7 @@ impl Scenario {
         }
         types.sort_by(|a, b| a.name.cmp(&b.name));
         let types = Arc::new(types);
-        let mut world = World { types: types.clone(), ..World::default() };
+        let mut world = World::new(types.clone());
         world.snapshot.pools = self.pools.iter().map(|p| pool(p, &types)).collect();
         world.snapshot.daemons = self
             .daemons

@@ -4,7 +4,11 @@ use super::{Bin, Packer, Packing, Target, exact};
 use crate::limits::Headroom;
 
 /// How many steps (a demand tried on a machine) one strategy may take.
-const BUDGET: usize = 4_000_000;
+const BUDGET: usize = 1_000_000;
+/// How many targets with an order are tried for each next machine.
+const CHOICES: usize = 96;
+/// How many sizes are tried by themselves.
+const SIZES: usize = 24;
 
 /// A machine that could come next, with what its pods are worth.
 struct Candidate {
@@ -29,7 +33,7 @@ impl Packer<'_, '_, '_> {
         let ranked = self.ranked(&all, counts);
         let demands = counts.iter().filter(|count| **count > 0).count().max(1);
         // A strategy ends after about two machines of its own kind for each demand.
-        let affordable = (BUDGET / (2 * demands * demands)).max(4);
+        let affordable = (BUDGET / (2 * demands * demands)).clamp(4, CHOICES);
         let mut best = None;
         let few = &ranked[..ranked.len().min(affordable)];
         Packing::keep_better(&mut best, self.greedy(few, counts));
@@ -39,7 +43,7 @@ impl Packer<'_, '_, '_> {
                 sizes.push(*target);
             }
         }
-        sizes.truncate(affordable.div_ceil(self.orders.len()));
+        sizes.truncate(affordable.div_ceil(self.orders.len()).min(SIZES));
         for size in sizes {
             for order in 0..self.orders.len() {
                 Packing::keep_better(&mut best, self.greedy(&[(size, order)], counts));
