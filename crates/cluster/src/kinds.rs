@@ -109,6 +109,15 @@ impl Kind {
         }
     }
 
+    /// What a user should know who creates one: the cluster keeps it, but nothing acts on it.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let stored_only = STORED_ONLY.contains(&(self.group.as_str(), self.plural.as_str()));
+        stored_only.then(|| {
+            format!("this embedded cluster keeps a {}, but nothing acts on it yet", self.kind)
+        })
+    }
+
     /// `v1`, `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
@@ -126,6 +135,17 @@ const SCALE: u8 = 4;
 const GENERATION: u8 = 8;
 const CREATE_ON_UPDATE: u8 = 16;
 const READ_ONLY: u8 = 32;
+
+/// Kinds whose controllers are not there.
+const STORED_ONLY: &[(&str, &str)] = &[
+    ("", "persistentvolumeclaims"),
+    ("", "replicationcontrollers"),
+    ("apps", "statefulsets"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs"),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+];
 
 /// Group, version, kind, plural, short names, categories, traits. Source: the discovery documents
 /// of Kubernetes v1.36.

@@ -163,6 +163,13 @@ impl Manifest {
         }
     }
 
+    /// What the user should know of its kind.
+    #[must_use]
+    pub fn notice(&self, cluster: &Cluster) -> Option<String> {
+        let notice = self.kind(cluster)?.notice()?;
+        Some(format!("{}: {}: {notice}", self.source, self.title()))
+    }
+
     fn kind(&self, cluster: &Cluster) -> Option<Arc<Kind>> {
         let (group, version) = self.group_version();
         let wanted = self.value["kind"].as_str()?;

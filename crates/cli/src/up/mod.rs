@@ -75,6 +75,7 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     for manifest in &manifests {
         let applied = manifest.apply(&world.cluster)?;
         printer.applied(&manifest.title(), applied);
+        printer.notice(manifest.notice(&world.cluster).as_deref());
     }
 
     let code = match args.command.split_first() {

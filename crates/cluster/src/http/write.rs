@@ -26,7 +26,8 @@ pub(super) fn create(
     }
     let options = WriteOptions { dry_run: call.query.dry_run("CreateOptions")? };
     let validation = call.query.field_validation("CreateOptions")?;
-    let (value, warnings) = decode::object(call, served, validation)?;
+    let (value, mut warnings) = decode::object(call, served, validation)?;
+    warnings.extend(served.kind.notice());
     let value = served.view.inward(&served.kind, value, None);
     let cluster = call.service.cluster();
     let object = cluster.create_object(&served.kind, &target.namespace, value, options)?;
