@@ -125,6 +125,10 @@ fn quality_of_service(pod: &Value) -> &'static str {
 
 /// Turns `matchLabelKeys` and `mismatchLabelKeys` into selector terms with the pod's own labels.
 fn select_by_label_keys(pod: &mut Value) {
+    let Some(spec) = pod["spec"].as_object() else { return };
+    if !["topologySpreadConstraints", "affinity"].iter().any(|field| spec.contains_key(*field)) {
+        return;
+    }
     let labels = pod["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     let Some(spec) = pod["spec"].as_object_mut() else { return };
     let mut terms: Vec<&mut Value> = Vec::new();
