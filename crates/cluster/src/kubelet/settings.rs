@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Settings {
-    /// From a node's registration until it is Ready. Default `1s`.
+    /// From a node's registration until it is Ready. Default `2s`.
     pub node_ready_delay: Duration,
     /// From Ready until pods can get an address. Sandboxes fail before. Default `10s`.
     pub network_ready_delay: Duration,
@@ -45,7 +45,7 @@ impl Default for Settings {
     fn default() -> Self {
         let millis = |millis| Duration(std::time::Duration::from_millis(millis));
         Self {
-            node_ready_delay: millis(1_000),
+            node_ready_delay: millis(2_000),
             network_ready_delay: millis(10_000),
             sandbox_delay: millis(200),
             sandbox_retry_delay: millis(13_000),

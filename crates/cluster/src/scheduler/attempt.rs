@@ -19,8 +19,19 @@ use super::score;
 pub(super) enum Found {
     /// The node to bind to.
     Node(String),
-    /// None; the message, and what becomes of the pod's nomination.
-    Nothing(Arc<str>, Nomination),
+    /// The cluster has no nodes.
+    NoNodes,
+    /// None; why, and what becomes of the pod's nomination.
+    Nothing(Failure, Nomination),
+}
+
+/// Why no node can take a pod.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// What is told.
+    pub(super) message: Arc<str>,
+    /// Whether it is taints that keep the pod off every node.
+    pub(super) tainted: bool,
 }
 
 /// What becomes of the nomination of a pod that fits nowhere.
@@ -85,7 +96,7 @@ impl Scheduler {
     /// Looks for a node for a pod.
     pub(super) fn find(&mut self, info: &PodInfo, class: ClassId) -> Found {
         if self.cache.len() == 0 {
-            return Found::Nothing(messages::NO_NODES.into(), Nomination::Clear);
+            return Found::NoNodes;
         }
         if !info.pod.unsupported.is_empty() {
             return self.nowhere(info, &messages::unsupported(&info.pod.unsupported));
@@ -143,9 +154,9 @@ impl Scheduler {
 
     /// The failure of an equal pod, if nothing has changed since.
     fn known_failure(&self, class: ClassId, nominated: Option<Slot>) -> Option<Found> {
-        let (generation, message) = self.classes.get(class)?.failure.as_ref()?;
+        let (generation, failure) = self.classes.get(class)?.failure.as_ref()?;
         let known = nominated.is_none() && *generation == self.cache.generation();
-        known.then(|| Found::Nothing(message.clone(), Nomination::Clear))
+        known.then(|| Found::Nothing(failure.clone(), Nomination::Clear))
     }
 
     /// The pod fits nowhere: would it after others have gone?
@@ -165,22 +176,23 @@ impl Scheduler {
                 preemption::find(info, &search.helpful, &self.cache, budgets, &mut self.stream)
             }
         };
-        let message = |after: &str| -> Arc<str> {
-            messages::fit_error(nodes, None, &search.counts(), after).into()
+        let failure = |after: &str| Failure {
+            message: messages::fit_error(nodes, None, &search.counts(), after).into(),
+            tainted: search.reasons.get(&Reason::Taint) == Some(&nodes),
         };
-        let (message, nomination) = match outcome {
+        let (failure, nomination) = match outcome {
             Outcome::Preempt { node, victims } => {
-                return Found::Nothing(message(""), Nomination::Preempt { node, victims });
+                return Found::Nothing(failure(""), Nomination::Preempt { node, victims });
             }
-            Outcome::Useless(why) => (message(&messages::preemption(&why)), Nomination::Clear),
-            Outcome::NotEligible(why) => (message(&messages::preemption(why)), Nomination::Keep),
+            Outcome::Useless(why) => (failure(&messages::preemption(&why)), Nomination::Clear),
+            Outcome::NotEligible(why) => (failure(&messages::preemption(why)), Nomination::Keep),
         };
         if nominated.is_none()
             && let Some(class) = self.classes.get_mut(class)
         {
-            class.failure = Some((self.cache.generation(), message.clone()));
+            class.failure = Some((self.cache.generation(), failure.clone()));
         }
-        Found::Nothing(message, nomination)
+        Found::Nothing(failure, nomination)
     }
 
     /// The pod was ruled out before any node was looked at.
@@ -194,6 +206,6 @@ impl Scheduler {
         };
         let after = messages::preemption(after);
         let message = messages::fit_error(nodes, Some(whole), &Counts::new(), &after);
-        Found::Nothing(message.into(), nomination)
+        Found::Nothing(Failure { message: message.into(), tainted: false }, nomination)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::attempt::Failure;
 use super::filter::Verdicts;
 use super::pod::PodInfo;
 
@@ -17,7 +18,7 @@ pub(super) struct Class {
     /// How they fare on each node.
     pub(super) verdicts: Verdicts,
     /// Why they fit nowhere, nor after a preemption, and the cache's generation at that time.
-    pub(super) failure: Option<(u64, Arc<str>)>,
+    pub(super) failure: Option<(u64, Failure)>,
     key: String,
     members: usize,
 }

@@ -1,27 +1,59 @@
-//! Events as kube-scheduler writes them: through `events.k8s.io/v1`, so that the core view has a
-//! reporting component and an event time, and neither source nor first and last time.
+//! Events as kube-scheduler writes them: repeats make a series, the event time is the first's.
 //!
-//! Source: client-go `tools/events/event_recorder.go`, `event_broadcaster.go`.
+//! Source: client-go `tools/events/event_recorder.go`, `event_broadcaster.go`. Three things differ.
+//! First and last time are there too, because kubectl sorts by the last time, and events without
+//! one, as kube-scheduler's, come before what led to them. Repeats are counted at once, not every
+//! six minutes. And a series goes on as long as the message stays; upstream begins a new one with
+//! every version of the pod, also those that the scheduler itself writes.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use serde_json::{Value, json};
 
 use super::pod::NAME;
-use crate::registry::{Cluster, Part, WriteOptions};
+use crate::registry::{Cluster, Part, WriteOptions, timestamp};
 use crate::status::Status;
 use crate::store::Object;
 
 /// A repeat within this time counts up.
 const SAME_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
-/// An event that may be repeated.
+/// An event and its repeats.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct LastEvent {
+pub(super) struct Series {
     name: String,
-    /// The version of the pod that it is about: a new one begins a new event.
-    version: String,
-    at: Timestamp,
+    note: String,
+    count: i64,
+    last: Timestamp,
+}
+
+impl Series {
+    /// Whether this is its note.
+    pub(super) fn says(&self, note: &str) -> bool {
+        self.note == note
+    }
+}
+
+/// How fast repeats may be written: a hundred per second, and as many at once.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Up to when the writes so far use it up.
+    used: Option<Timestamp>,
+}
+
+impl Pace {
+    const EACH: SignedDuration = SignedDuration::from_millis(10);
+    const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
+
+    /// Whether one more may be written.
+    fn allows(&mut self, now: Timestamp) -> bool {
+        let used = self.used.map_or(now, |used| used.max(now));
+        let allowed = used.duration_since(now) < Self::AT_ONCE;
+        if allowed {
+            self.used = Some(used + Self::EACH);
+        }
+        allowed
+    }
 }
 
 /// What an event says.
@@ -35,28 +67,36 @@ pub(super) struct Said<'a> {
     pub(super) related: Option<&'a Object>,
 }
 
-/// Writes an event about `pod`, or counts up the one that `last` names if it says the same again.
-/// As upstream, an event that cannot be written (its namespace goes) is dropped.
-pub(super) fn record(
+/// Writes an event about `pod`. As upstream, one that cannot be written (its namespace goes) is
+/// dropped.
+pub(super) fn record(cluster: &Cluster, pod: &Object, said: &Said<'_>) -> Option<Series> {
+    let now = cluster.clock().now();
+    let name = create(cluster, pod, said, now).map_err(|error| dropped(&error, pod, said)).ok()?;
+    Some(Series { name, note: said.note.to_owned(), count: 1, last: now })
+}
+
+/// Writes an event about `pod`, or counts `told` up if it says the same. A repeat for which `pace`
+/// has no time is counted, but written only with the next.
+pub(super) fn repeat(
     cluster: &Cluster,
     pod: &Object,
     said: &Said<'_>,
-    last: Option<&LastEvent>,
-) -> Option<LastEvent> {
+    told: Option<Series>,
+    pace: &mut Pace,
+) -> Option<Series> {
     let now = cluster.clock().now();
-    let version = pod.revision.to_string();
-    let again = last.filter(|l| l.version == version && now.duration_since(l.at) <= SAME_WITHIN);
-    let result = match again {
-        Some(last) => count_up(cluster, pod.namespace(), &last.name, now),
-        None => create(cluster, pod, said, now),
-    };
-    match result {
-        Ok(name) => Some(LastEvent { name, version, at: now }),
-        Err(error) => {
-            tracing::debug!(%error, reason = said.reason, pod = pod.name(), "event dropped");
-            None
-        }
+    let same = |told: &Series| told.says(said.note) && now.duration_since(told.last) <= SAME_WITHIN;
+    let Some(mut told) = told.filter(same) else { return record(cluster, pod, said) };
+    told.count += 1;
+    told.last = now;
+    if pace.allows(now) {
+        write(cluster, pod.namespace(), &told).map_err(|error| dropped(&error, pod, said)).ok()?;
     }
+    Some(told)
+}
+
+fn dropped(error: &Status, pod: &Object, said: &Said<'_>) {
+    tracing::debug!(%error, reason = said.reason, pod = pod.name(), "event dropped");
 }
 
 fn create(
@@ -69,9 +109,9 @@ fn create(
     let mut event = json!({
         "action": said.action,
         "eventTime": micro(now),
-        "firstTimestamp": null,
+        "firstTimestamp": timestamp(now),
         "involvedObject": reference(pod),
-        "lastTimestamp": null,
+        "lastTimestamp": timestamp(now),
         "message": said.note,
         "metadata": {},
         "reason": said.reason,
@@ -96,21 +136,16 @@ fn create(
     }
 }
 
-fn count_up(
-    cluster: &Cluster,
-    namespace: &str,
-    name: &str,
-    now: Timestamp,
-) -> Result<String, Status> {
+fn write(cluster: &Cluster, namespace: &str, series: &Series) -> Result<(), Status> {
     let kind = cluster.kind_of::<Event>();
     let options = WriteOptions::default();
-    cluster.update_object(&kind, namespace, name, Part::Main, options, |old| {
+    cluster.update_object(&kind, namespace, &series.name, Part::Main, options, |old| {
         let mut event = old.value.clone();
-        let count = event["series"]["count"].as_i64().unwrap_or(1) + 1;
-        event["series"] = json!({"count": count, "lastObservedTime": micro(now)});
+        event["lastTimestamp"] = timestamp(series.last).into();
+        event["series"] = json!({"count": series.count, "lastObservedTime": micro(series.last)});
         Ok(event)
     })?;
-    Ok(name.to_owned())
+    Ok(())
 }
 
 fn reference(pod: &Object) -> Value {

@@ -3,6 +3,7 @@
 //! Source: kubernetes `pkg/scheduler/framework/types.go` (FitError), `framework/preemption`,
 //! `framework/plugins/dynamicresources` and `framework/plugins/nodeaffinity`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// There is nothing to schedule on.
@@ -58,16 +59,16 @@ pub(super) fn unsupported(constraints: &[String]) -> String {
 }
 
 /// `message` as an event may carry it.
-pub(super) fn note(message: &str) -> String {
+pub(super) fn note(message: &str) -> Cow<'_, str> {
     if message.len() <= NOTE_LIMIT {
-        return message.to_owned();
+        return message.into();
     }
     let suffix = " ...";
     let mut end = NOTE_LIMIT - suffix.len();
     while !message.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}{suffix}", &message[..end])
+    format!("{}{suffix}", &message[..end]).into()
 }
 
 #[cfg(test)]
@@ -87,7 +88,8 @@ mod tests {
     #[test]
     fn notes_are_cut_at_1024_bytes() {
         assert_eq!(note("short"), "short");
-        let long = note(&"é".repeat(1000));
+        let message = "é".repeat(1000);
+        let long = note(&message);
         assert!(long.len() <= 1024 && long.ends_with("é ..."));
     }
 }

@@ -51,6 +51,7 @@ use crate::informer::Change;
 use crate::registry::Cluster;
 use cache::Cache;
 use class::Classes;
+use events::Pace;
 use pdb::Budget;
 use pod::PodInfo;
 use queue::{Queue, Wake};
@@ -121,6 +122,8 @@ struct Scheduler {
     budgets: BTreeMap<PodKey, Budget>,
     /// Nodes on which room has become free.
     freed: BTreeSet<String>,
+    /// How fast repeats are told.
+    pace: Pace,
     stream: Stream,
 }
 
@@ -134,6 +137,7 @@ impl Scheduler {
             queue: Queue::default(),
             budgets: BTreeMap::new(),
             freed: BTreeSet::new(),
+            pace: Pace::default(),
             stream,
         }
     }

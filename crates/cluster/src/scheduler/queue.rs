@@ -1,9 +1,11 @@
 //! Pods that wait: which is next, and which wait for something to change.
 //!
-//! Source: kubernetes `pkg/scheduler/backend/queue`. One thing differs: a change wakes at most
+//! Source: kubernetes `pkg/scheduler/backend/queue`. Two things differ. A change wakes at most
 //! [`Wake`]'s number of equal pods, and the next of them only when one of those leaves the queue.
 //! What fails for one would fail for all, and ten thousand failures would tell nobody more. So that
-//! this is fair, who came first stays first, however often it was tried.
+//! this is fair, who came first stays first, however often it was tried. And the back-off after an
+//! error, or without any node, ends with the whole second in which it is over, as until v1.32;
+//! since then it may take a second more.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +15,8 @@ use aerostat_engine::pod::PodKey;
 use jiff::{SignedDuration, Timestamp};
 
 use super::class::ClassId;
-use super::events::LastEvent;
+use super::events::Series;
+use super::messages;
 use super::pod::PodInfo;
 
 const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
@@ -38,8 +41,8 @@ pub(super) enum Wake {
 pub(super) struct Queued {
     pub(super) info: Arc<PodInfo>,
     pub(super) class: ClassId,
-    /// The event that its last failure was told with.
-    pub(super) last_event: Option<LastEvent>,
+    /// The events that its last failure was told with.
+    pub(super) told: Option<Series>,
     added: Timestamp,
     sequence: u64,
     /// When it was last tried.
@@ -61,6 +64,11 @@ enum Place {
 }
 
 impl Queued {
+    /// Whether it comes from the back-off of a cluster without nodes.
+    pub(super) fn found_no_nodes(&self) -> bool {
+        self.errors > 0 && self.told.as_ref().is_some_and(|told| told.says(messages::NO_NODES))
+    }
+
     fn order(&self) -> Order {
         (Reverse(self.info.pod.priority), self.added, self.sequence)
     }
@@ -90,7 +98,7 @@ impl Queue {
         let queued = Queued {
             info,
             class,
-            last_event: None,
+            told: None,
             added: now,
             sequence: self.next_sequence,
             tried: now,
@@ -118,11 +126,14 @@ impl Queue {
         self.pods.get_mut(key)
     }
 
-    /// The next pod to schedule. With nothing else to do, a pod need not wait for its backoff.
+    /// The next pod to schedule. With nothing else to do, a pod that fitted nowhere need not wait
+    /// for its backoff.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<PodKey> {
-        for queue in [&mut self.backoff, &mut self.errors] {
+        // Backoffs of pods that fitted nowhere last until their whole second is over.
+        let ends = window(now) - SignedDuration::from_nanos(1);
+        for (queue, ends) in [(&mut self.backoff, ends), (&mut self.errors, now)] {
             while let Some(entry) = queue.first_entry()
-                && entry.key().0 < window(now)
+                && entry.key().0 <= ends
             {
                 let ((_, order), key) = entry.remove_entry();
                 if let Some(queued) = self.pods.get_mut(&key) {
@@ -149,11 +160,12 @@ impl Queue {
         }
     }
 
-    /// Something went wrong with the pod: it is tried again after a while.
+    /// Something went wrong with the pod, or there are no nodes: it is tried again after a while,
+    /// and no change makes that sooner.
     pub(super) fn put_after_error(&mut self, key: &PodKey, now: Timestamp) {
         self.put_back(key, now, |queued| {
             queued.errors += 1;
-            Place::ErrorBackoff(window(now + backoff(queued.errors)))
+            Place::ErrorBackoff(whole_second(now + backoff(queued.errors)))
         });
     }
 
@@ -217,8 +229,7 @@ impl Queue {
     /// When something is to be done although nothing changes.
     pub(super) fn next_timer(&self) -> Option<Timestamp> {
         let flush = self.since.first_key_value().map(|((since, _), _)| *since + FLUSH_AFTER);
-        let error = self.errors.first_key_value();
-        let error = error.map(|((until, _), _)| *until + SignedDuration::from_secs(1));
+        let error = self.errors.first_key_value().map(|((until, _), _)| *until);
         [flush, error].into_iter().flatten().min()
     }
 
@@ -278,6 +289,11 @@ fn backoff(failures: u32) -> SignedDuration {
     }
     let doubled = FIRST_BACKOFF.checked_mul(1_i32.checked_shl(failures - 1).unwrap_or(i32::MAX));
     doubled.filter(|d| d.is_positive()).unwrap_or(LAST_BACKOFF).min(LAST_BACKOFF)
+}
+
+/// The first whole second that is not before `time`.
+fn whole_second(time: Timestamp) -> Timestamp {
+    window(time + SignedDuration::from_nanos(999_999_999))
 }
 
 /// Backoffs end in whole seconds, so that those of one second are ordered by priority.

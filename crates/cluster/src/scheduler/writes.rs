@@ -12,9 +12,13 @@ use super::attempt::{Found, Nomination};
 use super::events::{self, Said};
 use super::messages;
 use super::pod::PodInfo;
+use super::queue::Queued;
 use crate::registry::{Binding, DeleteOptions, Part, WriteOptions, set_pod_condition};
 use crate::status::Status;
 use crate::store::Object;
+
+/// The reason of a condition that tells that no node can take the pod.
+const UNSCHEDULABLE: &str = "Unschedulable";
 
 impl Scheduler {
     /// Tries to place the pod that `key` names, and writes what comes of it.
@@ -35,13 +39,23 @@ impl Scheduler {
                     self.queue.put_after_error(key, self.cluster.clock().now());
                 }
             }
-            Found::Nothing(message, nomination) => {
+            Found::NoNodes => {
+                self.failed(key, &info, &object, UNSCHEDULABLE, messages::NO_NODES, Some(""));
+                self.queue.put_after_error(key, self.cluster.clock().now());
+            }
+            Found::Nothing(failure, nomination) => {
+                if failure.tainted && self.queue.get(key).is_some_and(Queued::found_no_nodes) {
+                    // The first nodes are on their way; that their taints are still there is no
+                    // news to anybody.
+                    self.queue.put_unschedulable(key, self.cluster.clock().now());
+                    return;
+                }
                 let nominated = match &nomination {
                     Nomination::Keep => None,
                     Nomination::Clear => Some(""),
                     Nomination::Preempt { node, .. } => Some(node.as_str()),
                 };
-                self.failed(key, &info, &object, "Unschedulable", &message, nominated);
+                self.failed(key, &info, &object, UNSCHEDULABLE, &failure.message, nominated);
                 self.queue.put_unschedulable(key, self.cluster.clock().now());
                 if let Nomination::Preempt { node, victims } = nomination {
                     self.preempt(&info, &object, &node, &victims);
@@ -68,7 +82,7 @@ impl Scheduler {
             note: &note,
             related: None,
         };
-        events::record(&self.cluster, object, &said, None);
+        events::record(&self.cluster, object, &said);
         Ok(())
     }
 
@@ -91,29 +105,25 @@ impl Scheduler {
             related: None,
         };
         if let Some(queued) = self.queue.get_mut(key) {
-            let last = queued.last_event.take();
-            queued.last_event = events::record(&self.cluster, object, &said, last.as_ref());
+            let told = queued.told.take();
+            queued.told = events::repeat(&self.cluster, object, &said, told, &mut self.pace);
         }
-        let condition = json!({
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": reason,
-            "message": message,
-            "observedGeneration": info.generation,
-        });
-        let now = self.cluster.clock().now();
-        self.write_status(key, |pod| {
-            let before = pod["status"]["nominatedNodeName"].as_str().unwrap_or_default().to_owned();
-            let renominated = nominated.is_some_and(|node| node != before);
-            let mut new = pod.clone();
-            if !set_pod_condition(&mut new, condition.clone(), now) && !renominated {
-                return;
-            }
-            if let Some(node) = nominated {
-                nominate(&mut new, node);
-            }
-            *pod = new;
-        });
+        if !tells(&object.value["status"], reason, message, nominated) {
+            let condition = json!({
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": reason,
+                "message": message,
+                "observedGeneration": info.generation,
+            });
+            let now = self.cluster.clock().now();
+            self.write_status(key, |pod| {
+                set_pod_condition(pod, condition.clone(), now);
+                if let Some(node) = nominated {
+                    nominate(pod, node);
+                }
+            });
+        }
         if let Some(node) = nominated {
             let node = Some(node).filter(|node| !node.is_empty());
             if let Some(left) = self.cache.nominate(info, node) {
@@ -174,7 +184,7 @@ impl Scheduler {
             note: &note,
             related: Some(object),
         };
-        events::record(&self.cluster, &victim, &said, None);
+        events::record(&self.cluster, &victim, &said);
     }
 
     /// Writes a pod's status; a pod that went, or that the API refuses to change, is left alone.
@@ -199,6 +209,20 @@ fn still_waits(object: &Object, info: &PodInfo) -> bool {
     object.uid() == info.pod.uid
         && object.value["metadata"]["deletionTimestamp"].is_null()
         && object.value["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
+}
+
+/// Whether a pod's status says already that it is not scheduled, why, and for which node it is
+/// meant.
+fn tells(status: &Value, reason: &str, message: &str, nominated: Option<&str>) -> bool {
+    let before = status["nominatedNodeName"].as_str().unwrap_or_default();
+    let conditions = status["conditions"].as_array();
+    let condition = conditions.and_then(|list| list.iter().find(|c| c["type"] == "PodScheduled"));
+    nominated.is_none_or(|node| node == before)
+        && condition.is_some_and(|condition| {
+            condition["status"] == "False"
+                && condition["reason"] == reason
+                && condition["message"] == message
+        })
 }
 
 fn nominate(pod: &mut Value, node: &str) {

@@ -132,7 +132,7 @@ async fn a_claim_gets_the_cheapest_machine_and_its_node_joins() {
     assert_eq!(server.calls(), [], "not before it has booted");
 
     server.clock.sleep(Duration::from_secs(60)).await;
-    assert_eq!(server.calls(), [(25_000, "POST /api/v1/nodes".to_owned())]);
+    assert_eq!(server.calls(), [(24_000, "POST /api/v1/nodes".to_owned())]);
     let node = server.body(0);
     assert_eq!(node["metadata"]["name"], name);
     assert_eq!(node["metadata"]["annotations"], json!({"sim.aerostat.dev/kubelet": "true"}));
@@ -190,7 +190,7 @@ async fn a_server_that_drops_the_status_gets_it_again() {
     server.clock.sleep(Duration::from_secs(60)).await;
     let name = instance.provider_id.rsplit('/').next().unwrap();
     let patch = format!("PATCH /api/v1/nodes/{name}/status");
-    assert_eq!(server.calls()[1..], [(25_000, patch)]);
+    assert_eq!(server.calls()[1..], [(24_000, patch)]);
     assert_eq!(server.body(1)["status"], server.body(0)["status"]);
 }
 
@@ -201,7 +201,7 @@ async fn registration_is_tried_until_it_succeeds() {
     cloud.create(&plain("u1")).await.unwrap();
     server.clock.sleep(Duration::from_secs(60)).await;
     let times: Vec<i128> = server.calls().into_iter().map(|(at, _)| at).collect();
-    assert_eq!(times, [25_000, 25_100, 25_300, 25_700]);
+    assert_eq!(times, [24_000, 24_100, 24_300, 24_700]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// How long things take, as Go durations (`2s`, `1m30s`). What is not given keeps its default.
 ///
 /// With the defaults a pod on an empty cluster is scheduled 26 s after it was created: 2 s until
-/// the launch is answered, 23 s until the Node is there, 1 s until its kubelet is ready.
+/// the launch is answered, 22 s until the Node is there, 2 s until its kubelet is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Timings {
     /// From an order to the provider's answer; `2s`.
     pub launch: Duration,
-    /// From the answer to the Node; `23s`.
+    /// From the answer to the Node; `22s`.
     pub boot: Duration,
     /// From the order to end a machine until it is gone; `5s`.
     pub terminate: Duration,
@@ -23,7 +23,7 @@ pub struct Timings {
 impl Default for Timings {
     fn default() -> Self {
         let seconds = |seconds| Duration(Span::from_secs(seconds));
-        Self { launch: seconds(2), boot: seconds(23), terminate: seconds(5) }
+        Self { launch: seconds(2), boot: seconds(22), terminate: seconds(5) }
     }
 }
 
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(timings.boot.0, Span::from_secs(90));
         assert_eq!(timings.launch, Timings::default().launch);
         let text = serde_json::to_string(&Timings::default()).unwrap();
-        assert_eq!(text, r#"{"launch":"2s","boot":"23s","terminate":"5s"}"#);
+        assert_eq!(text, r#"{"launch":"2s","boot":"22s","terminate":"5s"}"#);
     }
 
     #[test]

@@ -17,7 +17,7 @@ async fn a_node_becomes_ready_and_says_so() {
     assert!(condition("Ready").starts_with("False KubeletNotReady"));
     let memory = "False KubeletHasSufficientMemory kubelet has sufficient memory available";
     assert_eq!(condition("MemoryPressure"), memory);
-    wait(&cluster, 1.0).await;
+    wait(&cluster, 2.0).await;
     assert_eq!(condition("Ready"), "True KubeletReady kubelet is posting ready status");
     assert_eq!(
         events_since(&cluster, "n1", from),
@@ -27,7 +27,7 @@ async fn a_node_becomes_ready_and_says_so() {
             "0.0 NodeHasNoDiskPressure: Node n1 status is now: NodeHasNoDiskPressure",
             "0.0 NodeHasSufficientPID: Node n1 status is now: NodeHasSufficientPID",
             "0.0 NodeAllocatableEnforced: Updated Node Allocatable limit across pods",
-            "1.0 NodeReady: Node n1 status is now: NodeReady",
+            "2.0 NodeReady: Node n1 status is now: NodeReady",
         ]
     );
 }

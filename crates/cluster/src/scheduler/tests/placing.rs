@@ -30,8 +30,11 @@ async fn a_pod_goes_where_it_fits_and_an_event_says_so() {
         (Some("Binding"), Some("Normal"))
     );
     assert_eq!(event.source.as_ref().unwrap().component, None);
-    assert!(event.first_timestamp.is_none() && event.last_timestamp.is_none());
-    let nanos = event.event_time.as_ref().unwrap().0.as_nanosecond();
+    let time = event.event_time.as_ref().unwrap().0;
+    for seconds in [&event.first_timestamp, &event.last_timestamp] {
+        assert_eq!(seconds.as_ref().unwrap().0.as_second(), time.as_second());
+    }
+    let nanos = time.as_nanosecond();
     assert_eq!(event.metadata.name.as_deref(), Some(format!("p.{nanos:x}").as_str()));
     assert_eq!(event.involved_object.uid, pod.metadata.uid);
 }

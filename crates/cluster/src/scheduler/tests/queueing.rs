@@ -1,45 +1,108 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{World, said, typed};
 use crate::registry::DeleteOptions;
 
+/// When the tests' clock begins.
+const BEGIN: i64 = 1_736_149_882;
+
 const NO_NODES: (&str, &str) = ("FailedScheduling", "no nodes available to schedule pods");
 
+/// The only event about pods: how often it was seen, and when last, in seconds after the first.
+fn seen(world: &World) -> (i32, i64) {
+    let events = world.cluster.list::<Event>("default");
+    assert_eq!(events.len(), 1);
+    let event = &events[0];
+    assert_eq!(event.message.as_deref(), Some(NO_NODES.1));
+    let first = event.event_time.as_ref().unwrap().0;
+    let series = event.series.as_ref();
+    let last = series.map_or(first, |s| s.last_observed_time.as_ref().unwrap().0);
+    // The same for those who sort by whole seconds.
+    let seconds = |time: &Option<Time>| time.as_ref().unwrap().0.as_second();
+    assert_eq!(seconds(&event.first_timestamp), first.as_second());
+    assert_eq!(seconds(&event.last_timestamp), last.as_second());
+    (series.map_or(1, |s| s.count.unwrap()), last.duration_since(first).as_secs())
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_pod_keeps_its_first_message_until_the_node_is_ready() {
+async fn without_nodes_a_pod_is_tried_again_after_its_back_off() {
     let world = World::new();
-    world.pod("pi", json!({"cpu": "500m", "memory": "1000Mi"}));
+    world.pod("pi", json!({"cpu": "500m"}));
     world.settle().await;
     assert_eq!(world.message("pi"), NO_NODES.1);
     let status = world.get("pi").status.unwrap();
     assert_eq!(status.conditions.unwrap()[0].observed_generation, Some(1));
+    let version = world.get("pi").metadata.resource_version;
+    for (second, count, last) in [
+        (0, 1, 0),
+        (1, 2, 1),
+        (2, 2, 1),
+        (3, 3, 3),
+        (7, 4, 7),
+        (15, 5, 15),
+        (25, 6, 25),
+        (35, 7, 35),
+    ] {
+        let since = world.cluster.clock().now().as_second() - BEGIN;
+        world.wait(Duration::from_secs(second - u64::try_from(since).unwrap())).await;
+        assert_eq!(seen(&world), (count, last), "after {second} s");
+    }
+    assert_eq!(world.get("pi").metadata.resource_version, version);
+    // A node that comes is found when the back-off ends.
+    world.large("n1");
+    world.wait(Duration::from_secs(9)).await;
+    assert_eq!(world.node_of("pi"), None);
+    world.wait(Duration::from_secs(1)).await;
+    assert_eq!(world.node_of("pi").as_deref(), Some("n1"));
+}
 
+#[tokio::test(start_paused = true)]
+async fn a_pod_keeps_its_message_until_the_first_node_is_ready() {
+    let world = World::new();
+    world.wait(Duration::from_millis(20)).await;
+    world.pod("pi", json!({"cpu": "500m", "memory": "1000Mi"}));
+    world.settle().await;
     let taints = json!({"taints": [
         {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]});
     let room = json!({"cpu": "1930m", "memory": "3114Mi", "pods": "29"});
+    world.wait(Duration::from_secs(20)).await;
     world.node("n1", json!({}), taints, room);
     world.wait(Duration::from_secs(20)).await;
-    world
-        .cluster
-        .modify::<Node>("", "n1", |node| {
-            node.spec.as_mut().unwrap().taints.as_mut().unwrap().remove(0);
-        })
-        .unwrap();
+    let untaint = |from: usize| {
+        world
+            .cluster
+            .modify::<Node>("", "n1", |node| {
+                node.spec.as_mut().unwrap().taints.as_mut().unwrap().truncate(from);
+            })
+            .unwrap();
+    };
+    untaint(1);
     world.wait(Duration::from_secs(5)).await;
-    assert_eq!(world.events("pi"), said(&[NO_NODES]));
-    world
-        .cluster
-        .modify::<Node>("", "n1", |node| node.spec.as_mut().unwrap().taints = None)
-        .unwrap();
+    assert_eq!(seen(&world), (5, 15));
+    untaint(0);
     world.settle().await;
     assert_eq!(
         world.events("pi"),
         said(&[NO_NODES, ("Scheduled", "Successfully assigned default/pi to n1")])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn taints_are_told_if_they_stay() {
+    let world = World::new();
+    world.pod("p", json!({"cpu": "1"}));
+    world.settle().await;
+    let taints = json!({"taints": [{"key": "mine", "effect": "NoSchedule"}]});
+    world.node("n1", json!({}), taints, json!({"cpu": "2", "memory": "4Gi", "pods": "29"}));
+    world.wait(Duration::from_secs(290)).await;
+    assert_eq!(world.message("p"), NO_NODES.1);
+    world.wait(Duration::from_secs(20)).await;
+    assert!(world.message("p").starts_with("0/1 nodes are available: 1 node(s) had untolerated"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,23 +159,22 @@ async fn room_that_becomes_free_goes_by_priority_then_age() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_counts_up_and_writes_no_status() {
+async fn what_fits_nowhere_is_looked_at_again_after_five_minutes() {
     let world = World::new();
-    world.pod("p", json!({"cpu": "1"}));
+    world.large("n1");
+    world.pod("p", json!({"cpu": "8"}));
     world.settle().await;
     let count = |world: &World| {
         let events = world.cluster.list::<Event>("default");
-        assert_eq!(events[0].message.as_deref(), Some(NO_NODES.1));
-        let series = events.last().unwrap().series.as_ref();
+        let series = events[0].series.as_ref();
         (events.len(), series.and_then(|series| series.count))
     };
     assert_eq!(count(&world), (1, None));
     let version = world.get("p").metadata.resource_version;
-    // Looked at again after five minutes: the status write began a new event.
-    world.wait(Duration::from_secs(301)).await;
-    assert_eq!(count(&world), (2, None));
-    world.wait(Duration::from_secs(301)).await;
-    assert_eq!(count(&world), (2, Some(2)));
+    for repeats in [2, 3] {
+        world.wait(Duration::from_secs(301)).await;
+        assert_eq!(count(&world), (1, Some(repeats)));
+    }
     assert_eq!(world.get("p").metadata.resource_version, version);
 }
 
