@@ -68,7 +68,8 @@ pub(super) fn report(
     }
 }
 
-fn check_type(served: &Served, value: &Value) -> Result<(), Status> {
+/// The kind and version in a body are those of its URL, or not there.
+pub(super) fn check_type(served: &Served, value: &Value) -> Result<(), Status> {
     if !value.is_object() {
         let why = "the body of the request is not an object";
         return Err(cannot_be_handled(served, why));

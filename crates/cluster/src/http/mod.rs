@@ -17,11 +17,13 @@
 //! | `negotiate` | `Accept` and `Content-Type` |
 //! | `resource` | what a path's resource is served from: a kind, perhaps through a view |
 //! | `decode`, `patch` | bodies to objects, with field validation; patches |
+//! | `apply`, `ownership` | server-side apply; whose field is whose |
 //! | `list`, `watch`, `write`, `delete` | the verbs |
 //! | `present`, `reply` | objects as JSON, YAML, tables or metadata; responses |
 //! | `subresource`, `reviews` | binding, eviction, scale and others; access reviews |
 //! | `discovery`, `openapi` | what is served |
 
+mod apply;
 mod body;
 mod decode;
 mod delete;
@@ -29,6 +31,7 @@ mod discovery;
 mod list;
 mod negotiate;
 mod openapi;
+mod ownership;
 mod patch;
 mod path;
 mod present;

@@ -38,14 +38,18 @@ impl Patch {
             MERGE => document().map(Self::Merge),
             STRATEGIC if served.kind.custom.is_none() => document().map(Self::Strategic),
             APPLY => Err(Status::not_implemented(
-                "server-side apply is not available in this embedded cluster yet; \
-                 use client-side apply, or a merge patch",
+                "server-side apply is not available for this subresource; use a merge patch",
             )),
             _ if served.kind.custom.is_some() => {
                 Err(negotiate::unsupported(&[JSON, MERGE, APPLY].join(", ")))
             }
             _ => Err(negotiate::unsupported(&[JSON, MERGE, STRATEGIC, APPLY].join(", "))),
         }
+    }
+
+    /// Whether a request is for a server-side apply, which is no patch to speak of.
+    pub(super) fn is_apply(call: &Call<'_>) -> bool {
+        negotiate::media_type(&call.head.headers) == APPLY
     }
 
     /// What `original`, as the client sees it, becomes.

@@ -18,6 +18,7 @@ use tower::ServiceExt;
 use super::{ResponseBody, Service};
 use crate::registry::{Cluster, Options};
 
+mod apply;
 mod discovery;
 mod subresources;
 mod watches;
@@ -416,9 +417,6 @@ async fn yaml_and_put_are_understood() {
     let (code, status) =
         ask_as(&service, "PATCH", &uri, "application/json-patch+json", "*/*", patch).await;
     assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));
-    let (code, status) =
-        ask_as(&service, "PATCH", &uri, "application/apply-patch+yaml", "*/*", map).await;
-    assert_eq!((code, &status["reason"]), (501, &json!("NotImplemented")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,12 +4,13 @@ use http::Response;
 use serde_json::Value;
 
 use super::body::ResponseBody;
+use super::ownership::Ownership;
 use super::patch::Patch;
 use super::path::Target;
 use super::present::Presentation;
 use super::query::FieldValidation;
 use super::resource::Served;
-use super::{Call, decode, reply};
+use super::{Call, apply, decode, reply};
 use crate::registry::{Part, WriteOptions, is_terminating};
 use crate::status::{FieldError, Status};
 
@@ -20,15 +21,13 @@ pub(super) fn create(
     target: &Target,
 ) -> Result<Response<ResponseBody>, Status> {
     let presentation = Presentation::of(call, served)?;
-    if is_terminating(&served.kind) {
-        let message = "create not allowed while custom resource definition is terminating";
-        return Err(Status::new(405, "MethodNotAllowed", message));
-    }
+    check_not_terminating(served)?;
     let options = WriteOptions { dry_run: call.query.dry_run("CreateOptions")? };
     let validation = call.query.field_validation("CreateOptions")?;
     let (value, mut warnings) = decode::object(call, served, validation)?;
     warnings.extend(served.kind.notice());
     let value = served.view.inward(&served.kind, value, None);
+    let value = Ownership::of(call, served, target).created(value);
     let cluster = call.service.cluster();
     let object = cluster.create_object(&served.kind, &target.namespace, value, options)?;
     Ok(reply::warn(presentation.object(201, &object)?, &warnings))
@@ -53,17 +52,19 @@ pub(super) fn update(
         let error = FieldError::invalid("metadata.resourceVersion", &0.into(), why);
         return Err(Status::invalid(&kind.group, &kind.kind, name, &[error]));
     }
+    let ownership = Ownership::of(call, served, target);
     let cluster = call.service.cluster();
     let namespace = &target.namespace;
     let result = cluster.update_object(kind, namespace, name, part(target), options, |old| {
         let mut value = served.view.inward(kind, value.clone(), Some(&old.value));
         value["metadata"]["name"] = name.into();
-        Ok(value)
+        Ok(ownership.updated(&old.value, value))
     });
     let (code, object) = match result {
         Err(status) if status.code == 404 && kind.create_on_update => {
             let mut value = served.view.inward(kind, value, None);
             value["metadata"]["name"] = name.into();
+            let value = ownership.created(value);
             (201, cluster.create_object(kind, namespace, value, options)?)
         }
         result => (200, result?),
@@ -78,11 +79,15 @@ pub(super) fn patch(
     target: &Target,
     name: &str,
 ) -> Result<Response<ResponseBody>, Status> {
+    if Patch::is_apply(call) {
+        return apply::apply(call, served, target, name);
+    }
     let presentation = Presentation::of(call, served)?;
     let kind = &served.kind;
     let options = WriteOptions { dry_run: call.query.dry_run("PatchOptions")? };
     let validation = call.query.field_validation("PatchOptions")?;
     let patch = Patch::of(call, served)?;
+    let ownership = Ownership::of(call, served, target);
     let mut warnings = Vec::new();
     let cluster = call.service.cluster();
     let namespace = &target.namespace;
@@ -90,7 +95,8 @@ pub(super) fn patch(
         let mut new = patch.apply(served, served.value(old))?;
         check_name(&new, name)?;
         warnings = checked(served, &patch, &mut new, validation)?;
-        Ok(served.view.inward(kind, new, Some(&old.value)))
+        let new = served.view.inward(kind, new, Some(&old.value));
+        Ok(ownership.updated(&old.value, new))
     })?;
     Ok(reply::warn(presentation.object(200, &object)?, &warnings))
 }
@@ -113,7 +119,16 @@ fn checked(
     )
 }
 
-fn part(target: &Target) -> Part {
+/// Nothing more is created of a kind that is on its way out.
+pub(super) fn check_not_terminating(served: &Served) -> Result<(), Status> {
+    if is_terminating(&served.kind) {
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(Status::new(405, "MethodNotAllowed", message));
+    }
+    Ok(())
+}
+
+pub(super) fn part(target: &Target) -> Part {
     match target.subresource.as_deref() {
         Some("status") => Part::Status,
         _ => Part::Main,

@@ -222,6 +222,7 @@ impl Cluster {
         if part == Part::Status {
             let status = new.get("status").cloned();
             let mut merged = old.value.clone();
+            copy_field(&new["metadata"], metadata_mut(&mut merged), "managedFields");
             // As upstream: labels and spec are ignored; annotations and finalizers too.
             match status {
                 Some(status) => merged["status"] = status,
