@@ -9,11 +9,12 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::body::ResponseBody;
+use super::ownership::Ownership;
 use super::patch::Patch;
 use super::path::Target;
 use super::resource::Served;
 use super::{Call, decode, delete, list, method_not_allowed, negotiate, query, reply, write};
-use crate::registry::{Binding, Part, WriteOptions, timestamp};
+use crate::registry::{self, Binding, Part, WriteOptions, timestamp};
 use crate::status::{FieldError, Status};
 
 /// Carries out a request for a subresource.
@@ -80,13 +81,20 @@ fn scale(
     let encoding = negotiate::accept(&call.head.headers)?.encoding;
     let cluster = call.service.cluster();
     let (kind, namespace) = (&served.kind, &target.namespace);
-    let value = match call.head.method {
-        Method::GET => cluster.scale(kind, namespace, name)?,
+    let ownership = Ownership::of(call, served, target);
+    let write = |options, change: &dyn Fn(Value) -> Result<Value, Status>| {
+        cluster.update_object(kind, namespace, name, Part::Main, options, |old| {
+            let new = registry::scaled(kind, old, &change(registry::scale(kind, old))?)?;
+            Ok(ownership.updated(&old.value, new))
+        })
+    };
+    let object = match call.head.method {
+        Method::GET => cluster.get_object(kind, namespace, name)?,
         Method::PUT => {
             let options = WriteOptions { dry_run: call.query.dry_run("UpdateOptions")? };
             let (scale, _) = decode::body(call)?;
             write::check_name(&scale, name)?;
-            cluster.set_scale(kind, namespace, name, options, |_| Ok(scale.clone()))?
+            write(options, &|_| Ok(scale.clone()))?
         }
         Method::PATCH => {
             let options = WriteOptions { dry_run: call.query.dry_run("PatchOptions")? };
@@ -95,11 +103,11 @@ fn scale(
                 Patch::Strategic(patch) => Patch::Merge(patch),
                 patch => patch,
             };
-            cluster.set_scale(kind, namespace, name, options, |scale| patch.apply(served, scale))?
+            write(options, &|scale| patch.apply(served, scale))?
         }
         _ => return Err(method_not_allowed()),
     };
-    reply::value(200, encoding, &value)
+    reply::value(200, encoding, &registry::scale(kind, &object))
 }
 
 /// `pods/<name>/binding`, or (without a name in the URL) `bindings`.

@@ -30,6 +30,7 @@ pub use bind::Binding;
 pub(crate) use bind::set_pod_condition;
 pub use custom::is_terminating;
 pub use delete::{DeleteOptions, Deleted, Propagation};
+pub use scale::{scale, scaled};
 pub use typed::Typed;
 pub use write::{Part, WriteOptions, timestamp};
 

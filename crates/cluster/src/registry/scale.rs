@@ -2,70 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Cluster, Part, WriteOptions};
 use crate::kinds::{Kind, ScalePaths};
 use crate::selectors::Labels;
 use crate::status::{FieldError, Status};
 use crate::store::Object;
 
-impl Cluster {
-    /// The `autoscaling/v1` `Scale` of an object.
-    ///
-    /// # Errors
-    ///
-    /// 404 if there is no such object.
-    pub fn scale(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Value, Status> {
-        Ok(scale_of(kind, &*self.get_object(kind, namespace, name)?))
-    }
-
-    /// Changes how many an object wants: `change` gets its `Scale` and returns what that should
-    /// be. Returns the new one.
-    ///
-    /// # Errors
-    ///
-    /// What `change` returns, 404, 409, and 422 for a number that is none.
-    pub fn set_scale(
-        &self,
-        kind: &Kind,
-        namespace: &str,
-        name: &str,
-        options: WriteOptions,
-        mut change: impl FnMut(Value) -> Result<Value, Status>,
-    ) -> Result<Value, Status> {
-        let object = self.update_object(kind, namespace, name, Part::Main, options, |old| {
-            let scale = change(scale_of(kind, old))?;
-            let replicas = scale["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
-            let error = match replicas.as_i64() {
-                None => Some("must be a whole number"),
-                Some(..0) => Some("must be greater than or equal to 0"),
-                Some(_) => None,
-            };
-            if let Some(why) = error {
-                let error = FieldError::invalid("spec.replicas", &replicas, why);
-                return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
-            }
-            let mut new = old.value.clone();
-            *at_mut(&mut new, &paths(kind).spec_replicas) = replicas;
-            let version = &scale["metadata"]["resourceVersion"];
-            if version.as_str().is_some_and(|version| !version.is_empty()) {
-                new["metadata"]["resourceVersion"] = version.clone();
-            }
-            Ok(new)
-        })?;
-        Ok(scale_of(kind, &object))
-    }
-}
-
-fn paths(kind: &Kind) -> ScalePaths {
-    let custom = kind.custom.as_ref().and_then(|custom| custom.scale.clone());
-    custom.unwrap_or_else(|| ScalePaths {
-        spec_replicas: ".spec.replicas".into(),
-        status_replicas: ".status.replicas".into(),
-        selector: None,
-    })
-}
-
-fn scale_of(kind: &Kind, object: &Object) -> Value {
+/// The `autoscaling/v1` `Scale` of an object.
+#[must_use]
+pub fn scale(kind: &Kind, object: &Object) -> Value {
     let value = &object.value;
     let paths = paths(kind);
     let count = |path: &str| at(value, path).as_i64().unwrap_or(0);
@@ -89,6 +33,40 @@ fn scale_of(kind: &Kind, object: &Object) -> Value {
         "metadata": metadata,
         "spec": {"replicas": count(&paths.spec_replicas)},
         "status": status,
+    })
+}
+
+/// What an object is with another `Scale`: its number, and the resourceVersion it is based on.
+///
+/// # Errors
+///
+/// 422 for a number that is none.
+pub fn scaled(kind: &Kind, object: &Object, scale: &Value) -> Result<Value, Status> {
+    let replicas = scale["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
+    let error = match replicas.as_i64() {
+        None => Some("must be a whole number"),
+        Some(..0) => Some("must be greater than or equal to 0"),
+        Some(_) => None,
+    };
+    if let Some(why) = error {
+        let error = FieldError::invalid("spec.replicas", &replicas, why);
+        return Err(Status::invalid("autoscaling", "Scale", object.name(), &[error]));
+    }
+    let mut new = object.value.clone();
+    *at_mut(&mut new, &paths(kind).spec_replicas) = replicas;
+    let version = &scale["metadata"]["resourceVersion"];
+    if version.as_str().is_some_and(|version| !version.is_empty()) {
+        new["metadata"]["resourceVersion"] = version.clone();
+    }
+    Ok(new)
+}
+
+fn paths(kind: &Kind) -> ScalePaths {
+    let custom = kind.custom.as_ref().and_then(|custom| custom.scale.clone());
+    custom.unwrap_or_else(|| ScalePaths {
+        spec_replicas: ".spec.replicas".into(),
+        status_replicas: ".status.replicas".into(),
+        selector: None,
     })
 }
 

@@ -60,6 +60,34 @@ async fn an_update_takes_fields_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn scaling_takes_the_number_over() {
+    let service = service();
+    let uri = "/apis/apps/v1/namespaces/default/replicasets/r";
+    let set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    assert_eq!(apply(&service, uri, "kubectl", &set).await.0, 201);
+    let scale = format!("{uri}/scale?fieldManager=kubectl");
+    let five = json!({"spec": {"replicas": 5}});
+    let merge = "application/merge-patch+json";
+    assert_eq!(ask_as(&service, "PATCH", &scale, merge, "*/*", five).await.0, 200);
+    let (code, status) = apply(&service, uri, "kubectl", &set).await;
+    assert_eq!(code, 409);
+    let message = status["message"].as_str().unwrap();
+    let owner = "\"kubectl\" with subresource \"scale\" using apps/v1: .spec.replicas";
+    assert!(message.ends_with(owner), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn status_and_custom_objects_are_applied_too() {
     let service = service();
     ask(&service, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets())
