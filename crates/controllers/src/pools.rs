@@ -4,16 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
 use aerostat_engine::resources::Resources;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::{ConditionSet, is_true};
 use crate::context::{Context, Error};
+use crate::recorder::Note;
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
@@ -29,10 +31,16 @@ pub async fn run(context: &Context, triggers: UnboundedReceiver<String>) {
 async fn reconcile(context: &Context, name: String) -> Outcome {
     if !context.index().is_synced() {
         // Counters and readiness need everything; the last list to end does not name pools.
-        return Ok(Some(std::time::Duration::from_millis(10)));
+        return Ok(Some(Duration::from_millis(10)));
     }
     let Some(pool) = context.index().pools.get(&name) else { return Ok(None) };
     let pool = stamp_hash(context, pool).await?;
+    if pool.spec.replicas.is_some() {
+        let message = "Static pools (spec.replicas) are not supported yet: no node is launched \
+                       for this one";
+        let note = Note::warning("NotSupported", message).quiet_for(Duration::from_secs(3600));
+        context.recorder.publish(pool.object_ref(&()), note).await;
+    }
     let created = pool.creation_timestamp().map_or_else(|| context.clock.now(), |time| time.0);
     let mut status = pool.status.clone().unwrap_or_default();
     let mut conditions = ConditionSet::new(

@@ -18,7 +18,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use crate::context::{Context, Decision, Error, gone_is_fine};
 use crate::recorder::Note;
-use crate::snapshot::{self, Nominations, Target};
+use crate::snapshot::{self, Memory, Nominations, Target};
 
 /// How many writes are under way at a time.
 const CONCURRENCY: usize = 32;
@@ -28,7 +28,7 @@ pub async fn run(context: &Context) {
     let mut changes = context.changes();
     let mut next = None;
     let mut published = Report::default();
-    let mut nominations = Nominations::new();
+    let mut memory = Memory::default();
     loop {
         tokio::select! {
             biased;
@@ -45,12 +45,12 @@ pub async fn run(context: &Context) {
         if !known {
             continue;
         }
-        let snapshot = snapshot::take(context, &nominations);
+        let snapshot = snapshot::take(context, &mut memory);
         let (plan, report) = aerostat_engine::plan(&snapshot, context.clock.now());
         next = plan.next;
         publish(context, &plan, &report).await;
         let claims = execute(context, &plan).await;
-        nominations = remember(&plan, &claims);
+        memory.nominations = remember(&plan, &claims);
         let idle = plan.launches.is_empty() && plan.terminations.is_empty();
         if let Some(decisions) = &context.decisions
             && !(idle && report == published)

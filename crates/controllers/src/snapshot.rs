@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::{NodeClaim, NodePool, labels};
-use aerostat_engine::instance::InstanceType;
 use aerostat_engine::node::Node;
 use aerostat_engine::pod::{Pod, PodKey};
+use aerostat_engine::provisioning::{self, Promised};
 use aerostat_engine::resources::Resources;
 use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
 use k8s_openapi::api::core::v1 as core;
@@ -47,18 +47,27 @@ pub enum Target {
     Node(String),
 }
 
+/// What is carried from one snapshot to the next.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Where the last plan put pods that still wait.
+    pub nominations: Nominations,
+    /// What claims without a machine promise: to find out takes a look at every type.
+    promised: BTreeMap<String, Option<Promised>>,
+}
+
 /// What the engine decides on.
 #[must_use]
-pub fn take(context: &Context, nominations: &Nominations) -> Snapshot {
+pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     let index = context.index();
     let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(context, pool)).collect();
-    let nodes = state_nodes(&index, &pools);
+    let nodes = state_nodes(&index, &pools, &mut memory.promised);
     // A claim goes by its node's name once it has one.
     let names: BTreeMap<&str, &str> = nodes
         .iter()
         .filter_map(|state| Some((state.claim.as_deref()?, state.node.name.as_str())))
         .collect();
-    let nominations = nominations.iter().filter_map(|(pod, target)| {
+    let nominations = memory.nominations.iter().filter_map(|(pod, target)| {
         let name = match target {
             Target::Claim(claim) => names.get(claim.as_str())?,
             Target::Node(node) => node.as_str(),
@@ -163,8 +172,13 @@ fn daemons(index: &Index) -> Vec<Arc<Pod>> {
     index.daemon_sets.values().filter_map(|set| pod(set)).collect()
 }
 
-fn state_nodes(index: &Index, pools: &[Pool]) -> Vec<StateNode> {
+fn state_nodes(
+    index: &Index,
+    pools: &[Pool],
+    promised: &mut BTreeMap<String, Option<Promised>>,
+) -> Vec<StateNode> {
     let mut nodes = Vec::new();
+    let mut known = std::mem::take(promised);
     let mut claimed = std::collections::BTreeSet::new();
     for claim in index.claims.values() {
         let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
@@ -172,7 +186,17 @@ fn state_nodes(index: &Index, pools: &[Pool]) -> Vec<StateNode> {
         if let Some(node) = &node {
             claimed.insert(node.name_any());
         }
-        nodes.push(managed(index, pools, claim, node.as_deref()));
+        let pool = pool_of_claim(pools, claim);
+        let promise = (stage_of(claim) == Stage::Ordered).then(|| {
+            let name = claim.name_any();
+            let promise = known.remove(&name).unwrap_or_else(|| {
+                let types = &pool?.types;
+                provisioning::promised(&claim.spec.requirements, claim.labels(), types)
+            });
+            promised.insert(name, promise.clone());
+            promise
+        });
+        nodes.push(managed(index, pool, claim, node.as_deref(), promise.flatten()));
     }
     for node in index.nodes.values().filter(|node| !claimed.contains(&node.name_any())) {
         nodes.push(unmanaged(node));
@@ -181,37 +205,45 @@ fn state_nodes(index: &Index, pools: &[Pool]) -> Vec<StateNode> {
     nodes
 }
 
-fn managed(
-    index: &Index,
-    pools: &[Pool],
-    claim: &NodeClaim,
-    node: Option<&core::Node>,
-) -> StateNode {
-    let status = claim.status.clone().unwrap_or_default();
-    let stage = [
+fn stage_of(claim: &NodeClaim) -> Stage {
+    let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice());
+    let conditions = conditions.unwrap_or_default();
+    [
         ("Initialized", Stage::Initialized),
         ("Registered", Stage::Registered),
         ("Launched", Stage::Launched),
     ]
     .into_iter()
-    .find(|(name, _)| is_true(&status.conditions, name))
-    .map_or(Stage::Ordered, |(_, stage)| stage);
-    let pool_name = claim.labels().get(labels::NODEPOOL).cloned();
-    let pool = pools.iter().find(|pool| Some(&pool.name) == pool_name.as_ref());
-    let expected = pool.and_then(|pool| expected_type(pool, claim));
+    .find(|(name, _)| is_true(conditions, name))
+    .map_or(Stage::Ordered, |(_, stage)| stage)
+}
+
+fn pool_of_claim<'a>(pools: &'a [Pool], claim: &NodeClaim) -> Option<&'a Pool> {
+    let name = claim.labels().get(labels::NODEPOOL)?;
+    pools.iter().find(|pool| pool.name == *name)
+}
+
+fn managed(
+    index: &Index,
+    pool: Option<&Pool>,
+    claim: &NodeClaim,
+    node: Option<&core::Node>,
+    promise: Option<Promised>,
+) -> StateNode {
+    let status = claim.status.clone().unwrap_or_default();
+    let stage = stage_of(claim);
     let of_status = |list: &Option<BTreeMap<String, _>>| {
         list.as_ref().map(Resources::from_quantities).unwrap_or_default()
     };
     let mut allocatable = of_status(&status.allocatable);
     let mut capacity = of_status(&status.capacity);
     let mut labels = claim.labels().clone();
-    if stage == Stage::Ordered
-        && let Some((kind, _)) = expected
-    {
-        allocatable = kind.allocatable.clone();
-        capacity = kind.capacity.clone();
-        for (key, value) in &kind.labels {
-            labels.entry(key.clone()).or_insert_with(|| value.clone());
+    let expected = promise.as_ref().map(|promise| promise.price);
+    if let Some(promise) = promise {
+        allocatable = promise.allocatable;
+        capacity = promise.capacity;
+        for (key, value) in promise.labels {
+            labels.entry(key).or_insert(value);
         }
     }
     for requirement in &claim.spec.requirements {
@@ -252,11 +284,11 @@ fn managed(
     };
     let node_deleting = node.is_some_and(|node| node.metadata.deletion_timestamp.is_some());
     let last_pod_event = index.last_pod_event.get(&state.name).copied();
-    let price = price_of(pool, &state.labels).or(expected.map(|(_, price)| price));
+    let price = price_of(pool, &state.labels).or(expected);
     StateNode {
         has_node: node.is_some(),
         claim: Some(claim.name_any()),
-        pool: pool_name,
+        pool: claim.labels().get(labels::NODEPOOL).cloned(),
         stage,
         deleting: claim.metadata.deletion_timestamp.is_some() || node_deleting,
         do_not_disrupt: annotated(claim.annotations())
@@ -291,31 +323,6 @@ fn unmanaged(node: &core::Node) -> StateNode {
         planned: BTreeMap::new(),
         node: state,
     }
-}
-
-/// What a claim will be, if the provider has what it sells: the cheapest offering that its
-/// requirements allow.
-fn expected_type<'a>(pool: &'a Pool, claim: &NodeClaim) -> Option<(&'a InstanceType, f64)> {
-    let allowed = |key: &str, value: &str| {
-        claim.spec.requirements.iter().filter(|r| r.key == key).all(|requirement| {
-            let listed = requirement.values.iter().any(|v| v == value);
-            match requirement.operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                _ => true,
-            }
-        })
-    };
-    let offerings = pool.types.iter().filter(|kind| allowed(labels::INSTANCE_TYPE, &kind.name));
-    let offerings = offerings.flat_map(|kind| kind.offerings.iter().map(move |o| (kind, o)));
-    offerings
-        .filter(|(_, offering)| {
-            offering.available
-                && allowed(labels::ZONE, &offering.zone)
-                && allowed(labels::CAPACITY_TYPE, &offering.capacity_type)
-        })
-        .min_by(|(a, x), (b, y)| x.price.total_cmp(&y.price).then_with(|| a.name.cmp(&b.name)))
-        .map(|(kind, offering)| (kind, offering.price))
 }
 
 /// USD per hour of the offering that a node's labels name.

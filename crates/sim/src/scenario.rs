@@ -65,6 +65,8 @@ pub enum Action {
     Apply(PathBuf),
     /// Deletes an object: `deployments.apps/default/balloon`.
     Delete(String),
+    /// Deletes all objects of a kind: `nodes`.
+    DeleteAll(String),
     /// Shows objects: `pods`, `nodes`, `nodeclaims`, or `events pod/default/pi-*`.
     Show(String),
 }
@@ -151,6 +153,16 @@ fn act(cluster: &Cluster, action: &Action, folder: &Path) -> anyhow::Result<Stri
             let kind = cluster.kind(group, plural).with_context(|| format!("no {resource}"))?;
             cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
             writeln!(text, "> {resource} {namespace}/{name} deleted")?;
+        }
+        Action::DeleteAll(resource) => {
+            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+            let kind = cluster.kind(group, plural).with_context(|| format!("no {resource}"))?;
+            let (objects, _) = cluster.store().list(&kind.resource(), "");
+            for object in objects {
+                let (namespace, name) = (object.namespace(), object.name());
+                cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
+                writeln!(text, "> {resource} {name} deleted")?;
+            }
         }
         Action::Show(what) => {
             writeln!(text, "> show {what}")?;

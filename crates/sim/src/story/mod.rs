@@ -33,18 +33,15 @@ pub async fn follow(
     loop {
         tokio::select! {
             biased;
-            Some(change) = nodes.next() => narrator.node(&change, clock.now()),
             Some(change) = pods.next() => narrator.pod(&change, clock.now()),
             Some(change) = events.next() => narrator.event(&change, clock.now()),
             Some(decision) = decisions.recv() => narrator.decision(&decision, clock.now()),
+            Some(change) = nodes.next() => narrator.node(&change, clock.now()),
             else => return,
         }
         // A moment's patience turns a burst into one line.
         clock.sleep(GATHER).await;
         let now = clock.now();
-        while let Some(change) = nodes.try_next() {
-            narrator.node(&change, now);
-        }
         while let Some(change) = pods.try_next() {
             narrator.pod(&change, now);
         }
@@ -53,6 +50,9 @@ pub async fn follow(
         }
         while let Ok(decision) = decisions.try_recv() {
             narrator.decision(&decision, now);
+        }
+        while let Some(change) = nodes.try_next() {
+            narrator.node(&change, now);
         }
         narrator.lines().into_iter().for_each(&mut tell);
     }

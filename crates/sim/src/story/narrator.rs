@@ -337,8 +337,13 @@ fn ordered(launch: &LaunchReport, claims: &[&String], at: Timestamp) -> Line {
         }
         [] => (String::new(), "", String::new()),
     };
+    // The fee goes by the on-demand price, whatever is paid.
+    let fee = match launch.capacity_type.as_str() {
+        "on-demand" => format!("the {} % fee", words::percent(launch.fee, launch.price)),
+        _ => "the fee, which goes by the on-demand price".to_owned(),
+    };
     let text = format!(
-        "ordered {many}{} ({}, {zones}) for {}{each} ({}): {}, {} with the {} % fee; cheapest of \
+        "ordered {many}{} ({}, {zones}) for {}{each} ({}): {}, {} with {}; cheapest of \
          {} offerings that fit, {} weighed{next} → {names}",
         launch.instance_type,
         launch.capacity_type,
@@ -346,7 +351,7 @@ fn ordered(launch: &LaunchReport, claims: &[&String], at: Timestamp) -> Line {
         words::resources(&launch.requests),
         words::price(launch.price),
         words::price(launch.price + launch.fee),
-        words::percent(launch.fee, launch.price),
+        fee,
         launch.feasible,
         launch.weighed,
     );
