@@ -112,13 +112,23 @@ fn quantities_are_checked_and_made_canonical() {
     let (object, _) = pruned("Pod", "", limits("1000m".into())).unwrap();
     assert_eq!(object, limits("1".into()));
     assert_eq!(pruned("Pod", "", limits(json!(0.5))).unwrap().0, limits("500m".into()));
-    refused("Pod", "", limits("500mm".into()), "unable to parse quantity's suffix");
-    refused("Pod", "", limits("1.2.3".into()), "unable to parse numeric part of quantity");
+    refused(
+        "Pod",
+        "",
+        limits("500mm".into()),
+        r#"unable to parse quantity's suffix: "500mm" in spec.containers[0].resources.limits.cpu"#,
+    );
+    refused(
+        "Pod",
+        "",
+        limits("1.2.3".into()),
+        r#"unable to parse numeric part of quantity: "1.2.3" in spec.containers[0].resources.limits.cpu"#,
+    );
     refused(
         "Pod",
         "",
         limits("lots".into()),
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        r#"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': "lots" in spec.containers[0].resources.limits.cpu"#,
     );
 }
 

@@ -210,7 +210,10 @@ impl Walk {
     fn leaf(&mut self, leaf: Leaf, value: &mut Value, place: Place<'_>) -> Result<(), String> {
         match (leaf, &mut *value) {
             (Leaf::Json, _) | (Leaf::RawExtension | Leaf::FieldsV1, Value::Object(_)) => Ok(()),
-            (Leaf::Quantity, _) => leaf::quantity(value),
+            // Upstream says no more than what is wrong; where it is helps more.
+            (Leaf::Quantity, _) => {
+                leaf::quantity(value).map_err(|why| format!("{why}: {value} in {}", place.path))
+            }
             (Leaf::Time, Value::String(text)) => leaf::time(text, 0),
             (Leaf::MicroTime, Value::String(text)) => leaf::time(text, 6),
             (Leaf::Duration, Value::String(_)) => Ok(()),
