@@ -23,6 +23,9 @@ use crate::snapshot::{self, Memory, Nominations, Target};
 /// How many writes are under way at a time.
 const CONCURRENCY: usize = 32;
 
+/// How soon to look again for an owner that is not known yet.
+const OWNER_RETRY: Duration = Duration::from_millis(20);
+
 /// Plans after every change, until dropped.
 pub async fn run(context: &Context) {
     let mut changes = context.changes();
@@ -38,11 +41,16 @@ pub async fn run(context: &Context) {
         let gathering = snapshot::gathering_time(&context.index());
         context.clock.sleep(gathering).await;
         changes.mark_unchanged();
-        let known = {
+        let (known, owners) = {
             let index = context.index();
-            index.is_synced() && index.pools_are_known()
+            let owners = snapshot::owners_are_known(&index, context.clock.now());
+            (index.is_synced() && index.pools_are_known(), owners)
         };
         if !known {
+            continue;
+        }
+        if !owners {
+            next = context.clock.now().checked_add(OWNER_RETRY).ok();
             continue;
         }
         let snapshot = snapshot::take(context, &mut memory);

@@ -18,6 +18,9 @@ use crate::conditions::{is_true, true_since};
 use crate::context::Context;
 use crate::index::Index;
 
+/// How long a pod waits for its owner to be known. Creation times have whole seconds.
+const OWNER_PATIENCE: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
+
 /// Taints that go by themselves while a node starts.
 /// Source: kubernetes-sigs/karpenter `pkg/scheduling/taints.go`.
 const EPHEMERAL: &[(&str, &str)] = &[
@@ -341,5 +344,24 @@ fn price_of(pool: Option<&Pool>, node: &BTreeMap<String, String>) -> Option<f64>
 #[must_use]
 pub fn gathering_time(index: &Index) -> Duration {
     let pending = index.pods.values().filter(|pod| pod.node.is_none()).count();
-    Duration::from_millis(5) + Duration::from_micros(10) * u32::try_from(pending).unwrap_or(0)
+    Duration::from_millis(5) + Duration::from_micros(30) * u32::try_from(pending).unwrap_or(0)
+}
+
+/// Whether every pending pod's ReplicaSet or Job is known: watches of different kinds run side by
+/// side, and without the owner nobody knows how many more pods it has promised.
+#[must_use]
+pub fn owners_are_known(index: &Index, now: jiff::Timestamp) -> bool {
+    let known = |pod: &Pod| {
+        let Some(owner) = &pod.owner else { return true };
+        // An owner that is not there after a while will not come: it was deleted.
+        let late = now.duration_since(pod.created) > OWNER_PATIENCE;
+        late || match owner.kind.as_str() {
+            "ReplicaSet" => {
+                index.replica_sets.get(&format!("{}/{}", pod.namespace, owner.name)).is_some()
+            }
+            "Job" => index.jobs.get(&format!("{}/{}", pod.namespace, owner.name)).is_some(),
+            _ => true,
+        }
+    };
+    index.pods.values().filter(|pod| pod.node.is_none()).all(|pod| known(pod))
 }

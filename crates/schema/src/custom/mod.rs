@@ -13,6 +13,7 @@ mod lists;
 mod node;
 mod path;
 mod problem;
+mod regex;
 mod rules;
 mod shape;
 mod values;

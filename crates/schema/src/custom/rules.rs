@@ -14,10 +14,15 @@ use serde_json::Value;
 use super::node::{Kind, Node, Rule};
 use super::path::Path;
 use super::problem::Problem;
+use super::regex;
 
 thread_local! {
     /// CEL with Kubernetes' functions: it takes long to build and cannot be shared.
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
+    static FUNCTIONS: Context<'static> = {
+        let mut functions = Context::default().with_all();
+        regex::install(&mut functions);
+        functions
+    };
     static TIMESTAMP: Option<Program> = Program::compile("timestamp(self)").ok();
     static DURATION: Option<Program> = Program::compile("duration(self)").ok();
 }
