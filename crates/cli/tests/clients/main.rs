@@ -3,7 +3,9 @@
 //!
 //! A script is a transcript: `$ command` lines, each with the output that it must have. In the
 //! output `[..]` stands for anything within a line, a line `...` for any lines. `? N` behind the
-//! output is the exit code, if it is not 0.
+//! output is the exit code, if it is not 0. Lines `> more` continue a command. `$1.31+ command` is
+//! only for kubectl 1.31 and later. A first line `# needs tool` leaves the script out, by name,
+//! where there is no such tool.
 
 #![expect(clippy::disallowed_methods, reason = "a test runs in the machine's time")]
 
@@ -33,28 +35,45 @@ fn main() {
         if clients.is_empty() {
             println!("skipped: kubectl::{name} (AEROSTAT_KUBECTL names no kubectl)");
         }
+        if let Some(tool) = needed(file).filter(|tool| !is_there(tool)) {
+            println!("skipped: kubectl::{name} (no {tool} here)");
+            continue;
+        }
         for client in &clients {
             let (file, client) = (file.clone(), client.clone());
-            let title = format!("kubectl {}::{name}", version(&client));
-            trials.push(Trial::test(title, move || play(&client, &file)));
+            let minor = minor(&client);
+            let title = format!("kubectl 1.{minor}::{name}");
+            trials.push(Trial::test(title, move || play(&client, minor, &file)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn version(kubectl: &Path) -> String {
+/// The tool that a script needs besides kubectl.
+fn needed(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    Some(text.lines().next()?.strip_prefix("# needs ")?.to_owned())
+}
+
+fn is_there(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+}
+
+/// The `36` of kubectl 1.36; 0 if it does not tell.
+fn minor(kubectl: &Path) -> u32 {
     let output = Command::new(kubectl).args(["version", "--client", "-o", "json"]).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     let version: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    let minor = version["clientVersion"]["minor"].as_str().unwrap_or("?");
-    format!("1.{}", minor.trim_end_matches('+'))
+    let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default();
+    minor.trim_end_matches('+').parse().unwrap_or(0)
 }
 
-fn play(kubectl: &Path, file: &Path) -> Result<(), Failed> {
+fn play(kubectl: &Path, minor: u32, file: &Path) -> Result<(), Failed> {
     let text = std::fs::read_to_string(file)?;
     let script = script::parse(&text)?;
     let cluster = cluster::Cluster::start(kubectl)?;
-    for step in &script {
+    for step in script.iter().filter(|step| step.since <= minor) {
         let told = cluster.run(&step.command)?;
         if let Err(difference) = script::compare(step, &told.text, told.code) {
             return Err(format!(

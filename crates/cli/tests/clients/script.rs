@@ -3,6 +3,8 @@
 /// One command, and what it must say.
 pub struct Step {
     pub line: usize,
+    /// The first minor of kubectl that has the command; older ones skip the step.
+    pub since: u32,
     pub command: String,
     pub output: Vec<String>,
     pub code: i32,
@@ -12,9 +14,9 @@ pub struct Step {
 pub fn parse(text: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        if let Some(command) = line.strip_prefix("$ ") {
+        if let Some((since, command)) = prompt(line) {
             let (command, output) = (command.to_owned(), Vec::new());
-            steps.push(Step { line: number + 1, command, output, code: 0 });
+            steps.push(Step { line: number + 1, since, command, output, code: 0 });
         } else if line.starts_with('#') || (line.is_empty() && steps.is_empty()) {
         } else if let Some(step) = steps.last_mut() {
             match line.strip_prefix("? ") {
@@ -36,6 +38,15 @@ pub fn parse(text: &str) -> Result<Vec<Step>, String> {
         }
     }
     Ok(steps)
+}
+
+/// `$ command`, or `$1.31+ command` for what older kubectls do not have.
+fn prompt(line: &str) -> Option<(u32, &str)> {
+    let (since, command) = line.strip_prefix('$')?.split_once(' ')?;
+    if since.is_empty() {
+        return Some((0, command));
+    }
+    Some((since.strip_prefix("1.")?.strip_suffix('+')?.parse().ok()?, command))
 }
 
 /// Says where `told` is not what the step wants.

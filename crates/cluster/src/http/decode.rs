@@ -16,7 +16,17 @@ pub(super) fn object(
     served: &Served,
     validation: FieldValidation,
 ) -> Result<(Value, Vec<String>), Status> {
-    let (mut value, mut problems) = body(call)?;
+    let (mut value, mut problems) = body(call).map_err(|mut status| {
+        if status.code == 400 {
+            let kind = &served.kind.kind;
+            let message = std::mem::take(&mut status.message);
+            status.message = format!(
+                "the object provided is unrecognized (must be of type {kind}): {message} ({})",
+                summary(&call.body),
+            );
+        }
+        status
+    })?;
     check_type(served, &value)?;
     problems.extend(prune(served, &mut value).map_err(|why| cannot_be_handled(served, &why))?);
     let warnings = report(problems, validation).map_err(|why| cannot_be_handled(served, &why))?;
@@ -36,6 +46,19 @@ pub(super) fn body(call: &Call<'_>) -> Result<(Value, Vec<String>), Status> {
             .map_err(|why| format!("couldn't read the protobuf body: {why}")),
     }
     .map_err(Status::bad_request)
+}
+
+/// How a body begins: as text if it looks like JSON, in hexadecimal digits if not. As apiserver
+/// `pkg/endpoints/handlers/rest.go`.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    let begin = &body[..body.len().min(MOST)];
+    let more = if body.len() > MOST { " ..." } else { "" };
+    match begin.first() {
+        None => "<empty>".into(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(begin)),
+        Some(_) => begin.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + more,
+    }
 }
 
 /// Names the fields that the kind does not have, and takes them out of built-in kinds (the registry

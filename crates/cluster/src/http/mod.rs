@@ -158,6 +158,7 @@ fn route(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
     Ok(match path {
         Path::Health => reply::text(200, "ok"),
         Path::Version => reply::json(200, &discovery::version()),
+        Path::OpenApiV2 => openapi::empty(call),
         Path::OpenApi(rest) => openapi::respond(call, &rest)?,
         Path::Core => discovery::core(call)?,
         Path::Groups => discovery::groups(call)?,

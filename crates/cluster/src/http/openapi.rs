@@ -1,10 +1,10 @@
-//! OpenAPI v3: the index, and a document for each group and version.
+//! OpenAPI v3: the index, and a document for each group and version. OpenAPI v2: an empty document.
 
 use std::sync::Arc;
 
 use aerostat_schema::openapi::{self, Custom};
 use http::Response;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::body::ResponseBody;
 use super::{Call, GIT_VERSION, discovery, reply};
@@ -40,6 +40,31 @@ pub(super) fn respond(call: &Call<'_>, rest: &str) -> Result<Response<ResponseBo
         Some(document) => discovery::cached(call, "application/json", document.to_string()),
         None => reply::not_found(),
     })
+}
+
+/// `/openapi/v2`: a document that describes no kind.
+///
+/// kubectl asks for it when v3 does not know the kind in a manifest, and says that the kind is
+/// unknown only after it has got it. What it needs for kinds that there are, it has from v3.
+pub(super) fn empty(call: &Call<'_>) -> Response<ResponseBody> {
+    let accept = call.head.headers.get(http::header::ACCEPT);
+    if accept.and_then(|accept| accept.to_str().ok()).is_some_and(|text| text.contains("protobuf"))
+    {
+        // Fields of `openapi.v2.Document` in gnostic's `openapiv2/OpenAPIv2.proto`.
+        let info = [&field(1, b"Kubernetes")[..], &field(2, GIT_VERSION.as_bytes())].concat();
+        let document = [field(1, b"2.0"), field(2, &info), field(8, b"")].concat();
+        let content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+        return reply::with(200, content_type, ResponseBody::whole(document));
+    }
+    let info = json!({"title": "Kubernetes", "version": GIT_VERSION});
+    reply::json(200, &json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}))
+}
+
+/// A protobuf field with a length of less than 128 bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).ok().filter(|length| *length < 128);
+    let length = length.expect("the texts of the empty document are short");
+    [&[number << 3 | 2, length], bytes].concat()
 }
 
 fn customs(call: &Call<'_>) -> Vec<Custom> {

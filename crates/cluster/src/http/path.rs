@@ -9,6 +9,8 @@ pub(super) enum Path {
     Health,
     /// `/version`.
     Version,
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3`, or (with what follows) one of its documents.
     OpenApi(String),
     /// `/api`.
@@ -44,6 +46,7 @@ impl Path {
         Some(match segments.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["version"] => Self::Version,
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
             ["api"] => Self::Core,
             ["apis"] => Self::Groups,
@@ -134,7 +137,7 @@ mod tests {
         );
         assert_eq!(Path::parse("/openapi/v3/api/v1"), Some(Path::OpenApi("api/v1".into())));
         assert_eq!(Path::parse("/readyz"), Some(Path::Health));
-        for unknown in ["/", "/metrics", "/openapi/v2", "/api/v1/pods/a/b/c"] {
+        for unknown in ["/", "/metrics", "/openapi/v1", "/api/v1/pods/a/b/c"] {
             assert_eq!(Path::parse(unknown), None, "{unknown}");
         }
     }

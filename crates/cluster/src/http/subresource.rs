@@ -1,6 +1,7 @@
 //! Subresources: status, scale, binding, eviction, tokens; and those that need a real node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -12,10 +13,14 @@ use super::body::ResponseBody;
 use super::ownership::Ownership;
 use super::patch::Patch;
 use super::path::Target;
+use super::present::Presentation;
 use super::resource::Served;
+use super::view::View;
 use super::{Call, decode, delete, list, method_not_allowed, negotiate, query, reply, write};
+use crate::kinds::Kind;
 use crate::registry::{self, Binding, Part, WriteOptions, timestamp};
 use crate::status::{FieldError, Status};
+use crate::store::Object;
 
 /// Carries out a request for a subresource.
 pub(super) fn handle(
@@ -78,7 +83,13 @@ fn scale(
     target: &Target,
     name: &str,
 ) -> Result<Response<ResponseBody>, Status> {
-    let encoding = negotiate::accept(&call.head.headers)?.encoding;
+    let shown = Arc::new(Kind {
+        group: "autoscaling".into(),
+        version: "v1".into(),
+        kind: "Scale".into(),
+        ..Kind::default()
+    });
+    let presentation = Presentation::of(call, &Served { kind: shown, view: View::Stored })?;
     let cluster = call.service.cluster();
     let (kind, namespace) = (&served.kind, &target.namespace);
     let ownership = Ownership::of(call, served, target);
@@ -107,7 +118,8 @@ fn scale(
         }
         _ => return Err(method_not_allowed()),
     };
-    reply::value(200, encoding, &registry::scale(kind, &object))
+    let scale = registry::scale(kind, &object);
+    presentation.object(200, &Object::new(scale, object.revision))
 }
 
 /// `pods/<name>/binding`, or (without a name in the URL) `bindings`.

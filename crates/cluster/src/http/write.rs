@@ -29,8 +29,9 @@ pub(super) fn create(
     let value = served.view.inward(&served.kind, value, None);
     let value = Ownership::of(call, served, target).created(value);
     let cluster = call.service.cluster();
-    let object = cluster.create_object(&served.kind, &target.namespace, value, options)?;
-    Ok(reply::warn(presentation.object(201, &object)?, &warnings))
+    let result = cluster.create_object(&served.kind, &target.namespace, value, options);
+    let response = result.and_then(|object| presentation.object(201, &object));
+    Ok(reply::warn(response.unwrap_or_else(|status| reply::status(&status)), &warnings))
 }
 
 /// PUT, of an object or its status.

@@ -323,6 +323,7 @@ fn spec_differs(old: &Value, new: &Value) -> bool {
 }
 
 /// Checks kind, apiVersion and namespace of a body against its URL, and fills in what it left out.
+/// What is empty in the metadata is as good as absent.
 fn identify(kind: &Kind, namespace: &str, value: &mut Value) -> Result<(), Status> {
     if !value.is_object() {
         return Err(Status::bad_request("the body of the request is not an object"));
@@ -357,5 +358,19 @@ fn identify(kind: &Kind, namespace: &str, value: &mut Value) -> Result<(), Statu
     } else {
         metadata.remove("namespace");
     }
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        if metadata.get(field).is_some_and(is_empty) {
+            metadata.remove(field);
+        }
+    }
     Ok(())
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
 }

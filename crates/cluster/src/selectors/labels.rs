@@ -45,7 +45,8 @@ impl Labels {
                     return Err("found '', expected: identifier after ','".into());
                 }
             } else if !rest.is_empty() {
-                return Err(format!("found '{rest}', expected: ',' or 'end of string'"));
+                let found = token(rest);
+                return Err(format!("found '{found}', expected: ',' or 'end of string'"));
             }
         }
         Ok(Self(requirements))
@@ -202,6 +203,14 @@ fn list(text: &str) -> Result<(BTreeSet<String>, usize), String> {
     Ok((values, inner.len() - end - 1))
 }
 
+/// The word or symbol that `text` begins with.
+fn token(text: &str) -> &str {
+    match word(text).0 {
+        "" => &text[..text.chars().next().map_or(0, char::len_utf8)],
+        word => word,
+    }
+}
+
 fn word(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| c.is_whitespace() || matches!(c, '=' | '!' | '<' | '>' | ',' | '(' | ')'))
@@ -301,6 +310,8 @@ mod tests {
         {
             assert!(Labels::parse(query).is_err(), "{query}");
         }
+        let why = Labels::parse("a=b=c").unwrap_err();
+        assert_eq!(why, "found '=', expected: ',' or 'end of string'");
     }
 
     #[test]

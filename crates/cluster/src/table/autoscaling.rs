@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler.
+//! HorizontalPodAutoscaler and Scale.
 
 use serde_json::Value;
 
@@ -30,6 +30,23 @@ pub(super) const AUTOSCALER: Printer = Printer {
             least.into(),
             number(&spec["maxReplicas"]).into(),
             number(&status["currentReplicas"]).into(),
+            age::of(object, now).into(),
+        ]
+    },
+};
+
+pub(super) const SCALE: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Desired", "integer", 0, "How many there should be."),
+        ("Available", "integer", 0, "How many there are."),
+        AGE,
+    ],
+    cells: |object, now| {
+        vec![
+            name(object),
+            number(&object["spec"]["replicas"]).into(),
+            number(&object["status"]["replicas"]).into(),
             age::of(object, now).into(),
         ]
     },

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `pod` | Pod |
 //! | `workload` | what makes pods, and PodDisruptionBudget |
-//! | `autoscaling` | HorizontalPodAutoscaler |
+//! | `autoscaling` | HorizontalPodAutoscaler, Scale |
 //! | `cluster` | Node, Namespace, Event, configuration, classes, roles |
 //! | `network` | Service, Ingress, Endpoints, … |
 //! | `storage` | volumes, claims, classes, drivers |
@@ -88,6 +88,7 @@ fn printer(kind: &Kind) -> Printer {
         ("batch", "CronJob") => workload::CRON_JOB,
         ("policy", "PodDisruptionBudget") => workload::POD_DISRUPTION_BUDGET,
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::AUTOSCALER,
+        ("autoscaling", "Scale") => autoscaling::SCALE,
         ("", "Node") => cluster::NODE,
         ("", "Namespace") => cluster::NAMESPACE,
         ("" | "events.k8s.io", "Event") => cluster::EVENT,

@@ -48,7 +48,10 @@ pub(super) fn config_map(root: Place, errors: &mut Errors) {
         }
     }
     if size > CONFIG_SIZE {
-        errors.push(root.child("").too_long(CONFIG_SIZE));
+        // Upstream names no field, and an empty path is shown like this.
+        let mut error = root.too_long(CONFIG_SIZE);
+        error.field = "[]".into();
+        errors.push(error);
     }
 }
 

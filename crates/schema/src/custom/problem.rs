@@ -71,7 +71,8 @@ impl Problem {
     pub(super) fn blocks_rules(&self) -> bool {
         matches!(
             self.reason,
-            "FieldValueRequired"
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
                 | "FieldValueTooLong"
                 | "FieldValueTooMany"
                 | "FieldValueTypeInvalid"

@@ -140,6 +140,7 @@ fn values_are_refused_in_the_words_of_kubernetes() {
             "spec.name: Invalid value: \"A\": spec.name in body should be at least 2 chars long",
             "spec.name: Invalid value: \"A\": spec.name in body should match '^[a-z]+$'",
             "spec.ratio: Invalid value: 1: spec.ratio in body should be less than 1",
+            blocked,
         ],
     );
     spec(

@@ -24,7 +24,10 @@ use tree::Tree;
 /// The bytes are not one JSON value.
 pub fn strict(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let Tree { value, duplicates } =
-        serde_json::from_slice(bytes).map_err(|error| format!("json: {error}"))?;
+        serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
+            true => "unexpected end of JSON input".to_owned(),
+            false => error.to_string(),
+        })?;
     Ok((value, duplicates))
 }
 

@@ -21,7 +21,7 @@ fn strict_names_duplicate_fields_and_keeps_the_last() {
         duplicates,
         [r#"duplicate field "spec.containers[0].name""#, r#"duplicate field "spec.x.y""#]
     );
-    assert!(strict(b"{\"a\":").unwrap_err().contains("line 1 column 5"));
+    assert_eq!(strict(b"{\"a\":").unwrap_err(), "unexpected end of JSON input");
     assert!(strict(b"{} {}").is_err());
 }
 

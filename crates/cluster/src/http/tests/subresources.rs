@@ -116,6 +116,12 @@ async fn deployments_and_custom_objects_are_scaled() {
     // kubectl sends no content type here.
     let (code, scale) = ask_as(&service, "PUT", &uri, "", "*/*", scale).await;
     assert_eq!((code, &scale["spec"]["replicas"]), (200, &json!(5)));
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let (_, table) = ask_as(&service, "GET", &uri, "", table, "").await;
+    assert_eq!(
+        table["rows"][0]["cells"].as_array().unwrap()[..3],
+        [json!("web"), 5.into(), 0.into()]
+    );
     let patch = json!({"spec": {"replicas": -1}});
     let merge = "application/merge-patch+json";
     assert_eq!(ask_as(&service, "PATCH", &uri, merge, "*/*", patch).await.0, 422);
