@@ -61,7 +61,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     println!("== tests");
     let clients = kubectl::find()?;
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--workspace"]).args(rest.iter().skip(1));
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(rest.iter().skip(1));
     command.env("AEROSTAT_KUBECTL", std::env::join_paths(&clients)?);
     succeed(&mut command, "tests")
 }
