@@ -20,9 +20,9 @@ fn up(folder: &TempDir, arguments: &[&str]) -> Output {
 
 /// Asserts that it fails, says each of `words` on stderr, and leaves nothing behind.
 fn refuses(arguments: &[&str], files: &[(&str, &str)], words: &[&str]) {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a folder for the files");
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::write(folder.path().join(name), text).expect("the folder can be written");
     }
     let output = up(&folder, arguments);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
