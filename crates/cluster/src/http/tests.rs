@@ -357,6 +357,11 @@ async fn bad_bodies_are_refused_as_kubernetes_does() {
     let post = async |body: String| ask(&service, "POST", PODS, body).await;
     let (code, status) = post("{\"kind\": \"Pod\", ".into()).await;
     assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")));
+    assert_eq!(
+        status["message"],
+        "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; \
+         json parse error: unexpected end of JSON input ({\"kind\": \"Pod\", )"
+    );
     let (code, status) = post(format!("\"{}\"", "x".repeat(super::REQUEST_LIMIT))).await;
     assert_eq!(code, 413);
     assert_eq!(status["message"], "Request entity too large: limit is 3145728");
@@ -386,13 +391,20 @@ async fn unknown_fields_are_warned_of() {
     assert_eq!(response.headers()["warning"], "299 - \"unknown field \\\"spec.bogus\\\"\"");
     let (_, stored) = ask(&service, "GET", &format!("{PODS}/a"), "").await;
     assert!(stored["spec"].get("bogus").is_none());
+    let again = Request::post(PODS).body(Full::from(bogus.to_string())).unwrap();
+    let response = send(&service, again).await;
+    assert_eq!(response.status(), 409);
+    assert!(response.headers().contains_key("warning"), "also of what is refused");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_stores_nothing() {
     let service = service();
-    let (code, shown) = ask(&service, "POST", &format!("{PODS}?dryRun=All"), pod("a")).await;
+    let mut pod_a = pod("a");
+    pod_a["metadata"]["finalizers"] = json!([]);
+    let (code, shown) = ask(&service, "POST", &format!("{PODS}?dryRun=All"), pod_a).await;
     assert_eq!(code, 201);
+    assert!(shown["metadata"].get("finalizers").is_none(), "what is empty is absent");
     assert!(shown["metadata"].get("uid").is_some());
     assert!(shown["metadata"].get("resourceVersion").is_none());
     assert_eq!(ask(&service, "GET", &format!("{PODS}/a"), "").await.0, 404);

@@ -86,3 +86,17 @@ async fn what_there_is_none_of_can_be_listed_but_not_made() {
     let (code, status) = ask(&service, "POST", slices, "{}").await;
     assert_eq!((code, &status["reason"]), (405, &json!("MethodNotAllowed")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_second_openapi_is_there_and_empty() {
+    let service = service();
+    let (code, document) = ask(&service, "GET", "/openapi/v2", "").await;
+    assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
+    let protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let (code, document) = ask_as(&service, "GET", "/openapi/v2", "", protobuf, "").await;
+    let begin = format!(
+        "\n\u{3}2.0\u{12}{}\n\nKubernetes",
+        char::from(14 + crate::http::GIT_VERSION.len() as u8)
+    );
+    assert!(code == 200 && document.as_str().unwrap().starts_with(&begin), "{document}");
+}
