@@ -21,7 +21,7 @@ mod limits;
 mod namespace;
 mod prepare;
 mod priority;
-mod quota;
+pub(crate) mod quota;
 mod runtime_class;
 mod service;
 mod service_account;

@@ -78,6 +78,25 @@ pub(super) fn charge(
     Ok(())
 }
 
+/// How much is used of each amount that a quota with this spec allows.
+pub(crate) fn used(cluster: &Cluster, namespace: &str, spec: &Value) -> BTreeMap<String, String> {
+    let mut used: Amounts =
+        amounts(&spec["hard"]).into_keys().map(|name| (name, Quantity::ZERO)).collect();
+    for kind in cluster.kinds().iter().filter(|kind| kind.namespaced) {
+        for object in cluster.store().list(&kind.resource(), namespace).0 {
+            if !in_scope(spec, &object.value) {
+                continue;
+            }
+            for (name, amount) in usage(kind, &object.value) {
+                if let Some(sum) = used.get_mut(&name) {
+                    *sum = *sum + amount;
+                }
+            }
+        }
+    }
+    used.into_iter().map(|(name, amount)| (name, amount.to_string())).collect()
+}
+
 fn amounts(map: &Value) -> Amounts {
     let map = map.as_object().into_iter().flatten();
     map.filter_map(|(name, amount)| Some((name.clone(), amount.as_str()?.parse().ok()?))).collect()

@@ -12,6 +12,7 @@
 //! | [`service_account`] | an account and the root CA in every namespace |
 //! | [`node_lifecycle`] | conditions and taints of nodes |
 //! | [`taint_eviction`] | pods off nodes that they do not tolerate |
+//! | [`quota`] | how much of a ResourceQuota is used |
 //! | [`pod_gc`] | no pods that nobody will end |
 //!
 //! Shared by them: `pods` (pods by controller), `pods_by_node`, `pod_control` (create and delete with
@@ -34,6 +35,7 @@ pub mod pod_gc;
 mod pods;
 mod pods_by_node;
 mod queue;
+pub mod quota;
 pub mod replicaset;
 mod selector;
 pub mod service_account;
@@ -57,6 +59,7 @@ pub async fn run(cluster: Cluster) {
     tasks.spawn(daemonset::run(cluster.clone()));
     tasks.spawn(job::run(cluster.clone()));
     tasks.spawn(disruption::run(cluster.clone()));
+    tasks.spawn(quota::run(cluster.clone()));
     tasks.spawn(node_lifecycle::run(cluster.clone()));
     tasks.spawn(taint_eviction::run(cluster.clone()));
     tasks.spawn(pod_gc::run(cluster.clone()));
