@@ -1,7 +1,9 @@
 //! Pods as the predicates see them.
 //!
-//! The types are here; `read` makes them of Kubernetes' objects, `requests` does the arithmetic.
+//! The types are here; `read` makes them of Kubernetes' objects, `requests` does the arithmetic,
+//! `affinity` has what a pod says of other pods.
 
+mod affinity;
 mod read;
 mod requests;
 #[cfg(test)]
@@ -13,6 +15,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 
 use crate::resources::Resources;
+
+pub use affinity::{Expression, PodSet, PodTerm, PreferredPodTerm, Selector, Spread};
 
 /// Namespace and name of a pod.
 pub type PodKey = (String, String);
@@ -90,4 +94,12 @@ pub struct Constraints {
     pub tolerations: Vec<core::Toleration>,
     /// Host ports: protocol, host IP, port.
     pub host_ports: Vec<(String, String, i32)>,
+    /// Required pod affinity: all of these.
+    pub pod_affinity: Vec<PodTerm>,
+    /// Required pod anti-affinity: none of these.
+    pub pod_anti_affinity: Vec<PodTerm>,
+    /// Preferred pod affinity and anti-affinity.
+    pub preferred_pods: Vec<PreferredPodTerm>,
+    /// Topology spread constraints, required ones and wishes.
+    pub spread: Vec<Spread>,
 }

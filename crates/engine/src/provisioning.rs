@@ -12,6 +12,7 @@ mod pending;
 mod preemption;
 mod promise;
 mod reasons;
+mod tally;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use self::domain::{Domains, Group};
 use self::launch::Draft;
 use self::market::{Dimensions, Store};
 use self::packing::Demand;
+use self::tally::Rule;
 use crate::limits::Headroom;
 use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
@@ -151,6 +153,7 @@ impl Provisioning {
             request: dimensions.vector(&class.sample.requests),
             priority: class.sample.priority,
             count: class.count(),
+            rule: Rule::default(),
         };
         let demands: Vec<Demand> = classes.iter().zip(&group_of).map(demand).collect();
         let packing = packing::pack(&mut domains, &demands, limits);

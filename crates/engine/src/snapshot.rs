@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub promised: Vec<Promise>,
     /// Every node and every claim on its way to be one.
     pub nodes: Vec<StateNode>,
+    /// The labels of every namespace.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// NodePools.
     pub pools: Vec<Pool>,
     /// One pod as each DaemonSet would create it.

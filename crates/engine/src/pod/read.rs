@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::affinity;
 use super::requests::{self, Requests};
-use super::{Constraints, Owner, Pod};
+use super::{Constraints, Owner, Pod, PodTerm, PreferredPodTerm};
 
 impl Pod {
     /// Reads a pod.
@@ -35,7 +36,7 @@ impl Pod {
             owner: owner(meta.owner_references.as_deref().unwrap_or_default()),
             requests,
             scored,
-            constraints: constraints(spec),
+            constraints: constraints(spec, meta),
             priority: spec.priority.unwrap_or(0),
             preempts: spec.preemption_policy.as_deref() != Some("Never"),
             node: named(&spec.node_name),
@@ -69,19 +70,78 @@ fn owner(references: &[OwnerReference]) -> Option<Owner> {
     Some(Owner { kind: owner.kind.clone(), name: owner.name.clone(), uid: owner.uid.clone() })
 }
 
-fn constraints(spec: &core::PodSpec) -> Constraints {
+fn constraints(spec: &core::PodSpec, meta: &ObjectMeta) -> Constraints {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required =
         affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
     let preferred =
         affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let empty = BTreeMap::new();
+    let labels = meta.labels.as_ref().unwrap_or(&empty);
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    let (pod_affinity, towards) = together(spec, namespace, labels);
+    let (pod_anti_affinity, away) = apart(spec, namespace, labels);
     Constraints {
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity: required.map(|selector| selector.node_selector_terms.clone()),
         preferred_affinity: preferred.cloned().unwrap_or_default(),
         tolerations: spec.tolerations.clone().unwrap_or_default(),
         host_ports: host_ports(spec),
+        pod_affinity,
+        pod_anti_affinity,
+        preferred_pods: towards.into_iter().chain(away).collect(),
+        spread: affinity::spread(spec, labels),
     }
+}
+
+type Labels = BTreeMap<String, String>;
+
+/// Required and preferred pod affinity.
+fn together(
+    spec: &core::PodSpec,
+    namespace: &str,
+    labels: &Labels,
+) -> (Vec<PodTerm>, Vec<PreferredPodTerm>) {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.pod_affinity.as_ref());
+    let required = affinity
+        .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref())
+        .unwrap_or_default();
+    let preferred = affinity
+        .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_deref())
+        .unwrap_or_default();
+    (
+        required.iter().map(|term| affinity::term(term, namespace, labels)).collect(),
+        preferred.iter().map(|term| weighted(term, 1, namespace, labels)).collect(),
+    )
+}
+
+/// Required and preferred pod anti-affinity.
+fn apart(
+    spec: &core::PodSpec,
+    namespace: &str,
+    labels: &Labels,
+) -> (Vec<PodTerm>, Vec<PreferredPodTerm>) {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let required = affinity
+        .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref())
+        .unwrap_or_default();
+    let preferred = affinity
+        .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_deref())
+        .unwrap_or_default();
+    (
+        required.iter().map(|term| affinity::term(term, namespace, labels)).collect(),
+        preferred.iter().map(|term| weighted(term, -1, namespace, labels)).collect(),
+    )
+}
+
+fn weighted(
+    preferred: &core::WeightedPodAffinityTerm,
+    sign: i32,
+    namespace: &str,
+    labels: &Labels,
+) -> PreferredPodTerm {
+    let term = affinity::term(&preferred.pod_affinity_term, namespace, labels);
+    PreferredPodTerm { weight: preferred.weight.saturating_mul(sign), term }
 }
 
 /// Ports of the containers that stay. Source: kubernetes `pkg/scheduler/util/utils.go`.

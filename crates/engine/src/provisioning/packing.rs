@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::domain::{Domains, Item};
+use super::tally::Rule;
 use crate::cost::Price;
 use crate::limits::Headroom;
 
@@ -24,6 +25,8 @@ pub(crate) struct Demand {
     pub(crate) request: Vec<i64>,
     pub(crate) priority: i32,
     pub(crate) count: u32,
+    /// With which pods they may share a machine.
+    pub(crate) rule: Rule,
 }
 
 /// Equal machines that carry equal pods.
