@@ -82,10 +82,18 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
         pods: index.pods.values().cloned().collect(),
         promised: promises(&index),
         nodes,
+        namespaces: namespaces(&index),
         pools,
         daemons: daemons(&index),
         settings: context.settings.clone(),
     }
+}
+
+fn namespaces(index: &Index) -> BTreeMap<String, BTreeMap<String, String>> {
+    let labels = |namespace: &Arc<core::Namespace>| {
+        (namespace.name_any(), namespace.metadata.labels.clone().unwrap_or_default())
+    };
+    index.namespaces.values().map(labels).collect()
 }
 
 fn pool_of(context: &Context, pool: &NodePool) -> Pool {

@@ -55,6 +55,8 @@ pub struct Index {
     pub jobs: Mirror<Job>,
     /// DaemonSets, for what they put on each node.
     pub daemon_sets: Mirror<DaemonSet>,
+    /// Namespaces, for terms that select them by label.
+    pub namespaces: Mirror<core::Namespace>,
     /// Names of claims by the provider ID of their machine.
     claims_by_machine: BTreeMap<String, String>,
     /// Names of nodes by the provider ID of their machine.
@@ -65,7 +67,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 8;
+const KINDS: usize = 9;
 
 /// What one watch says.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it moves once")]
@@ -78,6 +80,7 @@ enum Change {
     ReplicaSet(Event<ReplicaSet>),
     Job(Event<Job>),
     DaemonSet(Event<DaemonSet>),
+    Namespace(Event<core::Namespace>),
 }
 
 /// Follows the cluster until dropped.
@@ -90,6 +93,7 @@ pub async fn run(context: &Context, wakers: Wakers) {
         follow(context, Change::ReplicaSet),
         follow(context, Change::Job),
         follow(context, Change::DaemonSet),
+        follow(context, Change::Namespace),
         follow(context, Change::Pod),
     ]);
     while let Some(change) = changes.next().await {
@@ -199,6 +203,11 @@ impl Index {
             Change::DaemonSet(event) => {
                 if self.daemon_sets.apply(event, |_, _| ()) {
                     self.synced.insert("daemonsets");
+                }
+            }
+            Change::Namespace(event) => {
+                if self.namespaces.apply(event, |_, _| ()) {
+                    self.synced.insert("namespaces");
                 }
             }
         }
