@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::domain::{Domains, Item};
-use super::tally::Rule;
+use super::tally::{Rule, Tally};
 use crate::cost::Price;
 use crate::limits::Headroom;
 
@@ -101,6 +101,8 @@ struct Packer<'p, 'm, 'a> {
     targets: Vec<Target>,
     /// Orders in which demands are tried.
     orders: Vec<Vec<usize>>,
+    /// Whether some pods need others beside them.
+    needy: bool,
     /// Exact solutions for each demand by itself.
     alone: Vec<Option<exact::Alone>>,
     /// Exact solutions of small remainders.
@@ -115,6 +117,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             worth: Vec::new(),
             targets: Vec::new(),
             orders: Vec::new(),
+            needy: demands.iter().any(|demand| !demand.rule.needs.is_empty()),
             alone: vec![None; demands.len()],
             solved: BTreeMap::new(),
         };
@@ -193,6 +196,14 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         let demand = &self.demands[at];
         let domains = self.first_domains(demand.group);
         domains.iter().any(|id| self.domains.cheapest(*id, &demand.request, limits).is_some())
+    }
+
+    /// Who is on a machine that carries `counts`.
+    fn tally(&self, counts: &[u32]) -> Tally {
+        let mut tally = Tally::default();
+        let some = self.demands.iter().zip(counts).filter(|(_, count)| **count > 0);
+        some.for_each(|(demand, count)| tally.join(&demand.rule, *count));
+        tally
     }
 
     fn respects(&self, packing: &Packing, limits: &[Headroom]) -> bool {

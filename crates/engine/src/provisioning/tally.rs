@@ -73,6 +73,15 @@ impl Tally {
         }
     }
 
+    /// Whether a machine may hold these pods together: each rule with how many pods are under it.
+    pub(crate) fn holds<'r>(pods: impl Iterator<Item = (&'r Rule, u32)> + Clone) -> bool {
+        let mut tally = Self::default();
+        let some = || pods.clone().filter(|(rule, count)| *count > 0 && !rule.is_free());
+        some().for_each(|(rule, count)| tally.join(rule, count));
+        tally.entries.iter().all(|(_, count, cap)| count <= cap)
+            && some().all(|(rule, _)| rule.needs.iter().all(|set| tally.count(*set) > 0))
+    }
+
     /// How many pods of a set are there.
     pub(crate) fn count(&self, set: usize) -> u32 {
         self.entry(set).1
@@ -135,5 +144,15 @@ mod tests {
         tally.join(&rule(&[0], &[], &[]), 1);
         assert_eq!(tally.room(&needy, 2), 2);
         assert_eq!(Tally::default().room(&rule(&[0], &[], &[0]), 2), 2, "it is its own company");
+    }
+
+    #[test]
+    fn a_machine_is_judged_as_a_whole() {
+        let (shy, like, needy) =
+            (rule(&[0], &[(0, 1)], &[]), rule(&[0], &[], &[]), rule(&[], &[], &[0]));
+        let holds = |pods: &[(&Rule, u32)]| Tally::holds(pods.iter().copied());
+        assert!(holds(&[(&shy, 1)]) && holds(&[(&like, 5)]) && holds(&[(&shy, 0), (&like, 2)]));
+        assert!(!holds(&[(&shy, 2)]) && !holds(&[(&like, 1), (&shy, 1)]));
+        assert!(!holds(&[(&needy, 1)]) && holds(&[(&needy, 3), (&shy, 1)]));
     }
 }

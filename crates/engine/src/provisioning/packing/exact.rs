@@ -4,6 +4,7 @@ use super::fill::{add, fits};
 use super::{Bin, Packer};
 use crate::cost::Price;
 use crate::provisioning::domain::Item;
+use crate::provisioning::tally::Tally;
 
 /// How many pairs of a multiset and a part of it a remainder may have to be solved exactly.
 pub(super) const SMALL: u64 = 5_000;
@@ -101,6 +102,7 @@ impl Packer<'_, '_, '_> {
                 let room = &self.domains.store(domain).shapes[item.shape].room;
                 let fit = fits(room, &nothing, &demand.request).min(demand.count);
                 let fit = if exclusive { fit.min(1) } else { fit };
+                let fit = Tally::default().room(&demand.rule, fit);
                 let count = self.flexible(domain, &nothing, &demand.request, fit);
                 let beaten = |o: &Choice| o.count >= count && o.item.price <= item.price;
                 if count > 0 && !options.iter().any(beaten) {
@@ -190,11 +192,14 @@ impl Packer<'_, '_, '_> {
             let priced = domains
                 .iter()
                 .filter_map(|id| Some((*id, self.domains.cheapest(*id, &load, &[])?)));
-            machines[state] = priced.min_by_key(|(_, item)| item.price);
+            let cheapest = priced.min_by_key(|(_, item)| item.price);
             // A machine that holds nothing more needs no domains: none of its supersets fits.
-            if machines[state].is_some() {
+            if cheapest.is_some() {
                 open[state] = domains;
             }
+            let pods = some.iter().enumerate();
+            let pods = pods.map(|(digit, at)| (&self.demands[*at].rule, space.digit(state, digit)));
+            machines[state] = cheapest.filter(|_| Tally::holds(pods));
         }
         machines
     }

@@ -2,6 +2,7 @@
 
 use super::{Bin, Packer, Packing, Target, exact};
 use crate::limits::Headroom;
+use crate::provisioning::tally::Tally;
 
 /// How many steps (a demand tried on a machine) one strategy may take.
 const BUDGET: usize = 1_000_000;
@@ -145,13 +146,18 @@ impl Packer<'_, '_, '_> {
         let mut domain = target.store;
         let mut load = vec![0; room.len()];
         let mut counts = vec![0; left.len()];
-        for position in 0..self.orders[order].len() {
+        let mut tally = Tally::default();
+        // Who needs company may find it only after the others have come.
+        let rounds = if self.needy { 2 } else { 1 };
+        let positions = (0..rounds).flat_map(|_| 0..self.orders[order].len());
+        for position in positions {
             let at = self.orders[order][position];
-            if left[at] == 0 {
+            if left[at] == counts[at] {
                 continue;
             }
             let demand = &demands[at];
-            let fit = fits(room, &load, &demand.request).min(left[at]);
+            let fit = fits(room, &load, &demand.request).min(left[at] - counts[at]);
+            let fit = tally.room(&demand.rule, fit);
             if fit == 0 {
                 continue;
             }
@@ -165,7 +171,8 @@ impl Packer<'_, '_, '_> {
             }
             domain = next;
             add(&mut load, &demand.request, fit);
-            counts[at] = fit;
+            tally.join(&demand.rule, fit);
+            counts[at] += fit;
         }
         if counts.iter().all(|count| *count == 0) {
             return None;

@@ -59,6 +59,7 @@ impl Packer<'_, '_, '_> {
         let room = &self.domains.store(bin.domain).shapes[bin.item.shape].room;
         let fit = fits(room, &bin.load, &demand.request).min(left);
         let fit = if self.domains.group(demand.group).is_exclusive() { fit.min(1) } else { fit };
+        let fit = self.tally(&bin.counts).room(&demand.rule, fit);
         if fit == 0 {
             return None;
         }
