@@ -50,5 +50,9 @@ pub const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
 pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 /// Keeps load balancers off a draining node.
 pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Which capacity reservation a machine uses.
+pub const RESERVATION_ID: &str = "eks.amazonaws.com/capacity-reservation-id";
+/// On a NodePool: the most that its machines together may cost, USD per hour.
+pub const MAX_USD_PER_HOUR: &str = "aerostat.dev/max-usd-per-hour";
 /// On a claim: how many pods of each class it was ordered for.
 pub const PLANNED_PODS: &str = "aerostat.dev/planned-pods";

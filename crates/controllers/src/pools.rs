@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
+use aerostat_engine::cost;
 use aerostat_engine::resources::Resources;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
@@ -99,8 +100,9 @@ async fn stamp_hash(context: &Context, pool: Arc<NodePool>) -> Result<Arc<NodePo
     Ok(Arc::new(pool))
 }
 
-/// What the schema cannot say: duplicate taints.
+/// What the schema cannot say: duplicate taints, and annotations of our own.
 fn validate(pool: &NodePool) -> Result<(), String> {
+    cost::spending_limit(pool.annotations())?;
     let spec = &pool.spec.template.spec;
     let mut seen = std::collections::BTreeSet::new();
     for taint in spec.taints.iter().chain(&spec.startup_taints).flatten() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::{NodeClaim, NodePool, labels};
+use aerostat_engine::cost;
 use aerostat_engine::node::Node;
 use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_engine::provisioning::{self, Promised};
@@ -101,12 +102,13 @@ fn pool_of(context: &Context, pool: &NodePool) -> Pool {
     let template = &spec.template;
     let metadata = template.metadata.clone().unwrap_or_default();
     let types = context.provider.instance_types(pool);
+    let max_price = cost::spending_limit(pool.annotations());
     let usable = if pool.metadata.deletion_timestamp.is_some() {
         Err("it is being deleted".to_owned())
-    } else if spec.replicas.is_some() {
-        Err("static pools (spec.replicas) are not supported yet".to_owned())
     } else if let Err(error) = &types {
         Err(error.to_string())
+    } else if let Err(error) = &max_price {
+        Err(error.clone())
     } else if pool.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
         Ok(())
     } else {
@@ -125,6 +127,8 @@ fn pool_of(context: &Context, pool: &NodePool) -> Pool {
         class: Some(template.spec.node_class_ref.clone()),
         hash: aerostat_api::hash::nodepool_hash(template),
         limits: spec.limits.clone().unwrap_or_default(),
+        max_price: max_price.unwrap_or_default(),
+        replicas: spec.replicas.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
         budgets: spec.disruption.budgets.clone(),
         consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
         policy: spec.disruption.consolidation_policy.clone(),
@@ -295,7 +299,7 @@ fn managed(
     };
     let node_deleting = node.is_some_and(|node| node.metadata.deletion_timestamp.is_some());
     let last_pod_event = index.last_pod_event.get(&state.name).copied();
-    let price = price_of(pool, &state.labels).or(expected);
+    let price = expected.or_else(|| price_of(pool, &state.labels));
     StateNode {
         has_node: node.is_some(),
         claim: Some(claim.name_any()),

@@ -1,7 +1,10 @@
 //! What machines cost.
 
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::Add;
+
+use aerostat_api::labels;
 
 use crate::instance::InstanceType;
 
@@ -40,6 +43,23 @@ impl Price {
     pub fn times(self, count: u32) -> Self {
         Self(self.0.saturating_mul(u64::from(count)))
     }
+}
+
+/// The most that a pool's machines together may cost an hour, as its annotation
+/// `aerostat.dev/max-usd-per-hour` says; `None` if it does not say.
+///
+/// # Errors
+///
+/// Names the annotation if it is no amount of money.
+pub fn spending_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Price>, String> {
+    let Some(text) = annotations.get(labels::MAX_USD_PER_HOUR) else { return Ok(None) };
+    let price = text.trim().parse().ok().and_then(Price::from_usd);
+    price.map(Some).ok_or_else(|| {
+        format!(
+            "annotation {} is {text:?}: it must be USD per hour, for example \"2.50\"",
+            labels::MAX_USD_PER_HOUR
+        )
+    })
 }
 
 impl Add for Price {
@@ -85,12 +105,26 @@ mod tests {
     }
 
     #[test]
+    fn spending_limits_are_money() {
+        let limit = |text: &str| {
+            spending_limit(&[(labels::MAX_USD_PER_HOUR.to_owned(), text.to_owned())].into())
+        };
+        assert_eq!(limit("2.50"), Ok(Price::from_usd(2.5)));
+        assert_eq!(spending_limit(&BTreeMap::new()), Ok(None));
+        for wrong in ["", "$2", "-1", "NaN", "inf", "2,50"] {
+            let error = limit(wrong).unwrap_err();
+            assert!(error.starts_with("annotation aerostat.dev/max-usd-per-hour is"), "{error}");
+        }
+    }
+
+    #[test]
     fn the_fee_is_of_the_on_demand_price() {
         let offering = |capacity_type: &str, price| Offering {
             zone: "a".to_owned(),
             capacity_type: capacity_type.to_owned(),
             price,
             available: false,
+            reservation: None,
         };
         let kind = InstanceType {
             name: "c5a.large".to_owned(),

@@ -31,4 +31,16 @@ pub struct Offering {
     pub price: f64,
     /// Whether it is to be had now.
     pub available: bool,
+    /// The capacity that was bought in advance, of an offering of capacity type `reserved`.
+    pub reservation: Option<Reservation>,
+}
+
+/// Capacity that was bought in advance: a number of machines that cost next to nothing more. An id
+/// may stand behind several offerings; their machines count together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Its id, `cr-0123456789abcdef0` for example; machines in it carry it as a label.
+    pub id: String,
+    /// How many machines may still be launched in it.
+    pub available: u32,
 }

@@ -1,79 +1,119 @@
-//! Limits of pools.
+//! Limits of pools: amounts of resources, numbers of nodes, money.
 
 use std::collections::BTreeMap;
 
+use crate::cost::Price;
 use crate::resources::Resources;
 use crate::snapshot::{Pool, StateNode};
 
 /// The pseudo-resource that limits the number of nodes.
 const NODES: &str = "nodes";
 
-/// What a pool may still buy: cpu in milli-cores, memory and storage in bytes, the rest in units.
+/// What a machine counts with.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine<'a> {
+    /// What it has.
+    pub(crate) capacity: &'a Resources,
+    /// What it costs.
+    pub(crate) price: Price,
+}
+
+/// What a pool may still buy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Headroom(BTreeMap<String, i64>);
+pub(crate) struct Headroom {
+    /// Cpu in milli-cores, memory and storage in bytes, the rest in units.
+    resources: BTreeMap<String, i64>,
+    /// Billionths of a USD per hour.
+    money: Option<i64>,
+}
 
 impl Headroom {
     /// What the limits of `pool` leave beside its machines, claims under way included. Machines
     /// that are being deleted do not count, as in Karpenter.
     pub(crate) fn of(pool: &Pool, nodes: &[StateNode]) -> Self {
-        let amount = |(name, quantity): (&String, &aerostat_api::Quantity)| {
+        let limit = |(name, quantity): (&String, &aerostat_api::Quantity)| {
             let amount = if name == "cpu" { quantity.milli() } else { quantity.units() };
             (name.clone(), amount)
         };
-        let mut headroom = Self(pool.limits.iter().map(amount).collect());
+        let resources = pool.limits.iter().map(limit).collect();
+        let mut headroom = Self { resources, money: pool.max_price.map(nano) };
         let mine = |state: &&StateNode| state.pool.as_ref() == Some(&pool.name) && !state.deleting;
         for state in nodes.iter().filter(mine) {
-            headroom.take(&state.capacity, 1);
+            let price = state.price.and_then(Price::from_usd).unwrap_or_default();
+            headroom.take(&Machine { capacity: &state.capacity, price }, 1);
         }
         headroom
     }
 
     /// Whether there is any limit.
     pub(crate) fn is_limited(&self) -> bool {
-        !self.0.is_empty()
+        !self.resources.is_empty() || self.money.is_some()
+    }
+
+    /// Whether there is a limit of money.
+    pub(crate) fn counts_money(&self) -> bool {
+        self.money.is_some()
     }
 
     /// Whether not even one more node is allowed, however small.
     pub(crate) fn is_out_of_nodes(&self) -> bool {
-        self.0.get(NODES).is_some_and(|left| *left <= 0)
+        self.resources.get(NODES).is_some_and(|left| *left <= 0)
     }
 
-    /// Whether one more machine with `capacity` is within the limits.
-    pub(crate) fn allows(&self, capacity: &Resources) -> bool {
-        self.copies(capacity) > 0
+    /// Whether one more such machine is within the limits.
+    pub(crate) fn allows(&self, machine: &Machine<'_>) -> bool {
+        self.copies(machine) > 0
     }
 
-    /// How many machines with `capacity` are within the limits.
-    pub(crate) fn copies(&self, capacity: &Resources) -> u32 {
-        let of = |(name, left): (&String, &i64)| match amount(capacity, name) {
+    /// How many such machines are within the limits.
+    pub(crate) fn copies(&self, machine: &Machine<'_>) -> u32 {
+        let of = |(left, each): (i64, i64)| match each {
             0 => i64::MAX,
-            each => left.max(&0) / each,
+            each => left.max(0) / each,
         };
-        u32::try_from(self.0.iter().map(of).min().unwrap_or(i64::MAX)).unwrap_or(u32::MAX)
+        let most = self.against(machine).map(of).min().unwrap_or(i64::MAX);
+        u32::try_from(most).unwrap_or(u32::MAX)
     }
 
-    /// Counts `count` machines with `capacity`.
-    pub(crate) fn take(&mut self, capacity: &Resources, count: u32) {
-        for (name, left) in &mut self.0 {
-            let each = amount(capacity, name);
+    /// What is left of each limit, and how much of it one such machine takes.
+    fn against(&self, machine: &Machine<'_>) -> impl Iterator<Item = (i64, i64)> {
+        let resources =
+            self.resources.iter().map(|(name, left)| (*left, amount(machine.capacity, name)));
+        resources.chain(self.money.map(|left| (left, nano(machine.price))))
+    }
+
+    /// Counts `count` such machines.
+    pub(crate) fn take(&mut self, machine: &Machine<'_>, count: u32) {
+        let less = |left: &mut i64, each: i64| {
             *left = left.saturating_sub(each.saturating_mul(i64::from(count)));
+        };
+        for (name, left) in &mut self.resources {
+            less(left, amount(machine.capacity, name));
         }
+        self.money.iter_mut().for_each(|left| less(left, nano(machine.price)));
     }
 
-    /// Whether a machine that was counted with `counted` may as well become one with `other`.
-    pub(crate) fn allows_instead(&self, counted: &Resources, other: &Resources) -> bool {
-        let more = |name: &str| amount(other, name) - amount(counted, name);
-        self.0.iter().all(|(name, left)| more(name) <= (*left).max(0))
+    /// Whether a machine that was counted as `counted` may as well become `other`.
+    pub(crate) fn allows_instead(&self, counted: &Machine<'_>, other: &Machine<'_>) -> bool {
+        let (now, then) = (self.against(counted), self.against(other));
+        now.zip(then).all(|((left, counted), (_, other))| other - counted <= left.max(0))
     }
 
-    /// Counts a machine that was counted with `counted` as one with `most` at least.
-    pub(crate) fn raise(&mut self, counted: &Resources, most: &Resources) {
-        for (name, left) in &mut self.0 {
-            *left = left.saturating_sub((amount(most, name) - amount(counted, name)).max(0));
+    /// Counts a machine that was counted as `counted` as `most` at least.
+    pub(crate) fn raise(&mut self, counted: &Machine<'_>, most: &Machine<'_>) {
+        for (name, left) in &mut self.resources {
+            let more = amount(most.capacity, name) - amount(counted.capacity, name);
+            *left = left.saturating_sub(more.max(0));
         }
+        let more = nano(most.price).saturating_sub(nano(counted.price)).max(0);
+        self.money.iter_mut().for_each(|left| *left = left.saturating_sub(more));
     }
 }
 
 fn amount(capacity: &Resources, name: &str) -> i64 {
     if name == NODES { 1 } else { capacity.get(name).max(0) }
+}
+
+fn nano(price: Price) -> i64 {
+    i64::try_from(price.nano()).unwrap_or(i64::MAX)
 }

@@ -75,7 +75,8 @@ pub(crate) fn provision(
 impl Provisioning {
     /// Orders new claims, from the pools of the highest weight first.
     fn order(&mut self, mut classes: Vec<Class>, snapshot: &Snapshot) {
-        let mut pools: Vec<&Pool> = snapshot.pools.iter().filter(|p| p.usable.is_ok()).collect();
+        let dynamic = |pool: &&Pool| pool.usable.is_ok() && pool.replicas.is_none();
+        let mut pools: Vec<&Pool> = snapshot.pools.iter().filter(dynamic).collect();
         pools.sort_by_key(|pool| (Reverse(pool.weight), &pool.name));
         let dimensions = Dimensions::of(classes.iter().map(|class| &*class.sample));
         let mut stores: Vec<Store<'_>> = Vec::new();
@@ -158,7 +159,7 @@ impl Provisioning {
         let demands: Vec<Demand> = classes.iter().zip(&group_of).map(demand).collect();
         let packing = packing::pack(&mut domains, &demands, limits);
         for bin in &packing.bins {
-            limits[domains.get(bin.domain).store].take(domains.capacity(bin), bin.copies);
+            limits[domains.get(bin.domain).store].take(&domains.machine(bin), bin.copies);
         }
         for bin in &packing.bins {
             let draft = Draft::new(&domains, bin, classes, &snapshot.settings);
@@ -167,7 +168,7 @@ impl Provisioning {
             for _ in 0..bin.copies {
                 // Under limits the alternatives differ from one machine to the next.
                 if same.is_none() || headroom.is_limited() {
-                    same = Some(draft.launch(domains.capacity(bin), headroom));
+                    same = Some(draft.launch(&domains.machine(bin), headroom));
                 }
                 let Some((mut launch, report)) = same.clone() else { continue };
                 for (class, count) in classes.iter_mut().zip(&bin.counts) {
@@ -183,10 +184,12 @@ impl Provisioning {
 
 /// Why there is no pool to buy from.
 fn no_pool(snapshot: &Snapshot) -> String {
-    if snapshot.pools.is_empty() {
-        return "no nodepool found".to_owned();
+    let dynamic = || snapshot.pools.iter().filter(|pool| pool.replicas.is_none());
+    if dynamic().next().is_none() {
+        let kind = if snapshot.pools.is_empty() { "" } else { "dynamic " };
+        return format!("no {kind}nodepool found");
     }
-    let unusable = snapshot.pools.iter().filter_map(|pool| {
+    let unusable = dynamic().filter_map(|pool| {
         let why = pool.usable.as_ref().err()?;
         Some(format!("nodepool is not ready (NodePool={}): {why}", pool.name))
     });

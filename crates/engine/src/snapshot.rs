@@ -9,6 +9,7 @@ use aerostat_api::{NillableDuration, Quantity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::cost::Price;
 use crate::instance::InstanceType;
 use crate::node::Node;
 use crate::pod::{Pod, PodKey};
@@ -46,11 +47,30 @@ pub struct Settings {
     pub fee: f64,
     /// How many instance types a claim keeps as alternatives.
     pub max_instance_types: usize,
+    /// What becomes of pods for which minValues cannot be had.
+    pub min_values: MinValuesPolicy,
+}
+
+/// What becomes of pods for which the minValues of a pool cannot be had.
+///
+/// Source: kubernetes-sigs/karpenter `pkg/operator/options/options.go`, `MIN_VALUES_POLICY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinValuesPolicy {
+    /// They get nothing from the pool.
+    #[default]
+    Strict,
+    /// They get a machine with as many values as there are; its claim says so.
+    BestEffort,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { preemption_grace: Duration::from_secs(2), fee: 0.12, max_instance_types: 60 }
+        Self {
+            preemption_grace: Duration::from_secs(2),
+            fee: 0.12,
+            max_instance_types: 60,
+            min_values: MinValuesPolicy::Strict,
+        }
     }
 }
 
@@ -93,7 +113,8 @@ pub struct StateNode {
     pub last_pod_event: Option<Timestamp>,
     /// Until when a pending pod has been promised this node.
     pub nominated_until: Option<Timestamp>,
-    /// USD per hour, if known.
+    /// USD per hour, if known; of a claim that is not launched yet, the most it may cost. Counts
+    /// towards limits.
     pub price: Option<f64>,
     /// For how many pods of each class the claim was ordered, as [`crate::plan::planned`] reads it
     /// from the claim.
@@ -122,7 +143,7 @@ pub struct Pool {
     pub uid: String,
     /// Weight; 0 unless set.
     pub weight: i32,
-    /// Whether it may launch (Ready condition, not being deleted, not static).
+    /// Whether it may launch (Ready condition, not being deleted).
     pub usable: Result<(), String>,
     /// Requirements of its template.
     pub requirements: Vec<NodeSelectorRequirement>,
@@ -140,6 +161,11 @@ pub struct Pool {
     pub hash: String,
     /// Limits.
     pub limits: BTreeMap<String, Quantity>,
+    /// The most that all its machines together may cost an hour, without fees; see
+    /// [`crate::cost::spending_limit`].
+    pub max_price: Option<Price>,
+    /// Set: a static pool, which holds this many nodes whatever the pods need.
+    pub replicas: Option<u32>,
     /// Budgets.
     pub budgets: Vec<Budget>,
     /// How long a node must be quiet; `None` for never.

@@ -64,6 +64,7 @@ impl Kind {
             capacity_type: "on-demand".to_owned(),
             price: self.price,
             available: true,
+            reservation: None,
         };
         InstanceType {
             name: self.name.clone(),
@@ -126,6 +127,8 @@ fn pool(types: Vec<InstanceType>) -> Pool {
         }),
         hash: String::new(),
         limits: Default::default(),
+        max_price: None,
+        replicas: None,
         budgets: Vec::new(),
         consolidate_after: None,
         policy: "WhenEmpty".to_owned(),

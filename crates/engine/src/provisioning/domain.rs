@@ -9,10 +9,9 @@ use super::bits::Bits;
 use super::market::{Store, Way};
 use super::packing::Bin;
 use crate::cost::Price;
-use crate::limits::Headroom;
+use crate::limits::{Headroom, Machine};
 use crate::pod::Constraints;
 use crate::predicates;
-use crate::resources::Resources;
 
 /// How one set of constraints can be met in each pool of the market.
 pub(crate) struct Group {
@@ -163,10 +162,9 @@ impl<'m, 'a> Domains<'m, 'a> {
         &self.list[id].menu
     }
 
-    /// What the machines of a bin have.
-    pub(crate) fn capacity(&self, bin: &Bin) -> &'m Resources {
-        let store = self.store(bin.domain);
-        &store.pool.types[store.shapes[bin.item.shape].kind].capacity
+    /// What one machine of a bin counts with towards limits.
+    pub(crate) fn machine(&self, bin: &Bin) -> Machine<'m> {
+        self.store(bin.domain).machine(bin.item)
     }
 
     /// A shape at its lowest price in a domain.
@@ -185,7 +183,7 @@ impl<'m, 'a> Domains<'m, 'a> {
             covers(&shape.room, load)
                 && limits
                     .get(domain.store)
-                    .is_none_or(|headroom| headroom.allows(&store.pool.types[shape.kind].capacity))
+                    .is_none_or(|headroom| headroom.allows(&store.machine(**item)))
         };
         let item = domain.menu.iter().find(holds)?;
         store.is_flexible(domain, load).then_some(*item)

@@ -9,7 +9,8 @@ use super::domain::{Domain, Domains, covers};
 use super::market::{self, Offer, Store};
 use super::packing::Bin;
 use crate::cost::{self, Price};
-use crate::limits::Headroom;
+use crate::instance::InstanceType;
+use crate::limits::{Headroom, Machine};
 use crate::plan::Launch;
 use crate::report::{Alternative, LaunchReport};
 use crate::resources::Resources;
@@ -62,27 +63,47 @@ impl<'d, 'a> Draft<'d, 'a> {
         Self { store, domain, types, load, planned, pods: bin.counts.iter().sum(), settings }
     }
 
-    /// One of the machines. Takes what its alternatives may have more than `counted` of the
-    /// pool's headroom.
+    /// One of the machines. Takes what its alternatives may have or cost more than `counted` of
+    /// the pool's headroom.
     pub(crate) fn launch(
         &self,
-        counted: &Resources,
+        counted: &Machine<'_>,
         headroom: &mut Headroom,
     ) -> (Launch, LaunchReport) {
         let kinds = &self.store.pool.types;
-        let capacity = |offers: &[&Offer<'_>]| &kinds[offers[0].kind].capacity;
-        let within =
-            |offers: &&Vec<&'d Offer<'a>>| headroom.allows_instead(counted, capacity(offers));
-        let allowed: Vec<Vec<&Offer<'_>>> = self.types.iter().filter(within).cloned().collect();
+        // A claim names types, so a type counts with its dearest offer.
+        let dearest = |offers: &[&Offer<'_>]| Machine {
+            capacity: &kinds[offers[0].kind].capacity,
+            price: offers.iter().map(|offer| offer.price).max().unwrap_or_default(),
+        };
+        let mut types = self.types.clone();
+        let mut zones = None;
+        if headroom.counts_money() {
+            let first = counted_first(&types, counted, kinds);
+            types.iter_mut().for_each(|offers| offers.retain(|o| o.capacity_type == first));
+        }
+        let within = |offers: &Vec<&Offer<'_>>| headroom.allows_instead(counted, &dearest(offers));
+        let mut allowed: Vec<Vec<&Offer<'_>>> =
+            types.iter().filter(|offers| !offers.is_empty() && within(offers)).cloned().collect();
+        if allowed.is_empty() {
+            // Only the zones of the lowest price are within the limit.
+            let mut cheap = types;
+            cheap.iter_mut().for_each(|offers| offers.retain(|o| o.price <= counted.price));
+            allowed = cheap.into_iter().filter(|o| !o.is_empty() && within(o)).take(1).collect();
+            zones = Some(allowed.iter().flatten().map(|offer| offer.zone.to_owned()).collect());
+        }
         let chosen = self.store.choose(&allowed, self.settings.max_instance_types);
         let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &allowed[at]).collect();
-        let mut most = counted.clone();
-        chosen.iter().for_each(|offers| most.raise_to(capacity(offers)));
-        headroom.raise(counted, &most);
-        (self.claim(&chosen), self.report(&allowed))
+        let (mut capacity, mut price) = (counted.capacity.clone(), counted.price);
+        for most in chosen.iter().map(|offers| dearest(offers)) {
+            capacity.raise_to(most.capacity);
+            price = price.max(most.price);
+        }
+        headroom.raise(counted, &Machine { capacity: &capacity, price });
+        (self.claim(&chosen, zones), self.report(&allowed))
     }
 
-    fn claim(&self, types: &[&Vec<&Offer<'_>>]) -> Launch {
+    fn claim(&self, types: &[&Vec<&Offer<'_>>], zones: Option<Vec<String>>) -> Launch {
         let pool = self.store.pool;
         let offers = || types.iter().flat_map(|offers| offers.iter());
         let mut overhead: Option<&Resources> = None;
@@ -98,6 +119,9 @@ impl<'d, 'a> Draft<'d, 'a> {
         let mut requirements = self.domain.requirements.clone();
         let capacity_types = offers().map(|offer| offer.capacity_type.to_owned());
         requirements.add(Requirement::one_of(labels::CAPACITY_TYPE, capacity_types));
+        if let Some(zones) = zones {
+            requirements.add(Requirement::one_of(labels::ZONE, zones));
+        }
         let names: Vec<String> =
             types.iter().map(|offers| pool.types[offers[0].kind].name.clone()).collect();
         requirements.add(Requirement::one_of(labels::INSTANCE_TYPE, names.iter().cloned()));
@@ -193,6 +217,18 @@ impl<'d, 'a> Draft<'d, 'a> {
             feasible: self.types.iter().map(Vec::len).sum(),
         }
     }
+}
+
+/// The capacity type of the cheapest offer of the type that was counted as `counted`.
+fn counted_first<'o>(
+    types: &[Vec<&Offer<'o>>],
+    counted: &Machine<'_>,
+    kinds: &[InstanceType],
+) -> &'o str {
+    let is_counted = |offers: &&Vec<&Offer<'_>>| {
+        offers[0].price == counted.price && kinds[offers[0].kind].capacity == *counted.capacity
+    };
+    types.iter().find(is_counted).unwrap_or(&types[0])[0].capacity_type
 }
 
 /// Offers of one type are alike but for this.

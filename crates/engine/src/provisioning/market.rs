@@ -7,8 +7,10 @@ use aerostat_api::nodepool::NodeClassRef;
 use aerostat_api::{Requirement, Requirements, labels};
 
 use super::bits::Bits;
+use super::domain::Item;
 use crate::cost::Price;
 use crate::instance::InstanceType;
+use crate::limits::Machine;
 use crate::pod::{Constraints, Pod};
 use crate::predicates;
 use crate::resources::Resources;
@@ -315,6 +317,12 @@ impl<'a> Store<'a> {
             }
         }
         ways
+    }
+
+    /// What a machine counts with towards limits.
+    pub(crate) fn machine(&self, item: Item) -> Machine<'a> {
+        let kind = self.shapes[item.shape].kind;
+        Machine { capacity: &self.pool.types[kind].capacity, price: item.price }
     }
 
     /// The offers whose labels satisfy requirements.

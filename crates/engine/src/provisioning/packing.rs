@@ -209,10 +209,10 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
     fn respects(&self, packing: &Packing, limits: &[Headroom]) -> bool {
         let mut limits = limits.to_vec();
         packing.bins.iter().all(|bin| {
-            let capacity = self.domains.capacity(bin);
+            let machine = self.domains.machine(bin);
             let headroom = &mut limits[self.domains.get(bin.domain).store];
-            let enough = headroom.copies(capacity) >= bin.copies;
-            headroom.take(capacity, bin.copies);
+            let enough = headroom.copies(&machine) >= bin.copies;
+            headroom.take(&machine, bin.copies);
             enough
         })
     }

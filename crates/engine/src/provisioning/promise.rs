@@ -18,7 +18,7 @@ pub struct Promised {
     pub allocatable: Resources,
     /// The most that it may get, its other choices included; counts towards limits.
     pub capacity: Resources,
-    /// USD per hour.
+    /// USD per hour: the most that it may cost, its other choices included; counts towards limits.
     pub price: f64,
 }
 
@@ -47,15 +47,17 @@ pub fn promised(
             && requirements.allows(labels::CAPACITY_TYPE, Some(&offering.capacity_type))
     };
     let mut capacity = Resources::default();
+    let mut dearest = Price::default();
     let mut choices = Vec::new();
     for kind in types.iter().filter(|kind| allowed(kind)) {
         for offering in kind.offerings.iter().filter(offered) {
             let Some(price) = Price::from_usd(offering.price) else { continue };
             capacity.raise_to(&kind.capacity);
+            dearest = dearest.max(price);
             choices.push((price, kind, offering));
         }
     }
-    let (price, kind, offering) = choices.into_iter().min_by_key(|(price, kind, offering)| {
+    let (_, kind, offering) = choices.into_iter().min_by_key(|(price, kind, offering)| {
         (*price, &kind.name, &offering.zone, &offering.capacity_type)
     })?;
     let mut node_labels = kind.labels.clone();
@@ -68,5 +70,5 @@ pub fn promised(
     }
     node_labels.extend(claim_labels.clone());
     let allocatable = kind.allocatable.clone();
-    Some(Promised { labels: node_labels, allocatable, capacity, price: price.usd() })
+    Some(Promised { labels: node_labels, allocatable, capacity, price: dearest.usd() })
 }

@@ -7,7 +7,7 @@ use aerostat_api::{Requirements, labels};
 
 use super::market::{self, Store};
 use crate::instance::InstanceType;
-use crate::limits::Headroom;
+use crate::limits::{Headroom, Machine};
 use crate::pod::Pod;
 use crate::predicates;
 use crate::resources::Resources;
@@ -25,9 +25,12 @@ fn reason(pod: &Pod, store: &Store<'_>, headroom: &Headroom) -> String {
     }
     let exceeded =
         format!("all available instance types exceed limits for nodepool (NodePool={pool})");
-    let mut kinds: Vec<usize> = store.offers.iter().map(|offer| offer.kind).collect();
+    let allowed = store.offers.iter().filter(|offer| {
+        let capacity = &store.pool.types[offer.kind].capacity;
+        headroom.allows(&Machine { capacity, price: offer.price })
+    });
+    let mut kinds: Vec<usize> = allowed.map(|offer| offer.kind).collect();
     kinds.dedup();
-    kinds.retain(|kind| headroom.allows(&store.pool.types[*kind].capacity));
     if kinds.is_empty() {
         return exceeded;
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aerostat_api::{NodePool, labels};
+use aerostat_engine::cost::spending_limit;
 use aerostat_engine::instance::InstanceType;
 use aerostat_engine::plan::{Launch, Plan, planned};
 use aerostat_engine::pod::Pod;
@@ -124,6 +125,8 @@ pub fn pool(pool: &NodePool, types: &Arc<Vec<InstanceType>>) -> Pool {
         class: Some(template.spec.node_class_ref.clone()),
         hash: "1".to_owned(),
         limits: spec.limits.clone().unwrap_or_default(),
+        max_price: spending_limit(&pool.metadata.annotations.clone().unwrap_or_default()).unwrap(),
+        replicas: spec.replicas.map(|count| u32::try_from(count).unwrap()),
         budgets: spec.disruption.budgets.clone(),
         consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
         policy: spec.disruption.consolidation_policy.clone(),

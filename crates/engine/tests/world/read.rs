@@ -180,6 +180,7 @@ impl Kind {
             capacity_type: capacity_type.to_owned(),
             price,
             available: !self.sold_out.contains(zone),
+            reservation: None,
         };
         let on_demand = self.zones.iter().map(|zone| offering(zone, "on-demand", self.price));
         let spot = self

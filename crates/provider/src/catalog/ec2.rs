@@ -193,7 +193,13 @@ fn instance_type(shape: &Shape, region: &str, zones: &[String], price: f64) -> I
     for zone in zones {
         let mut offer = |capacity_type: &str, price| {
             let (zone, capacity_type) = (zone.clone(), capacity_type.to_owned());
-            offerings.push(Offering { zone, capacity_type, price, available: true });
+            offerings.push(Offering {
+                zone,
+                capacity_type,
+                price,
+                available: true,
+                reservation: None,
+            });
         };
         offer("on-demand", price);
         if shape.spot {

@@ -195,7 +195,7 @@ fn instance_types(entry: &Entry) -> Result<Vec<InstanceType>, String> {
         }
         let (zone, capacity_type) = (zone.clone(), capacity_type.clone());
         let (price, available) = (given.price, given.available);
-        list.push(Offering { zone, capacity_type, price, available });
+        list.push(Offering { zone, capacity_type, price, available, reservation: None });
     }
     if offerings.is_empty() {
         return Err("offerings is empty; it needs at least one".to_owned());

@@ -22,10 +22,10 @@ impl Packer<'_, '_, '_> {
             let all = self.choices(None);
             while left.iter().any(|count| *count > 0) {
                 let Some(mut bin) = self.next(&all, &left, &limits) else { break };
-                let capacity = self.domains.capacity(&bin);
+                let machine = self.domains.machine(&bin);
                 let headroom = &mut limits[self.domains.get(bin.domain).store];
-                bin.copies = repeats(&bin, &left).min(headroom.copies(capacity));
-                headroom.take(capacity, bin.copies);
+                bin.copies = repeats(&bin, &left).min(headroom.copies(&machine));
+                headroom.take(&machine, bin.copies);
                 subtract(&mut left, &bin);
                 packing.bins.push(bin);
             }
