@@ -2,13 +2,15 @@
 //! the embedded scheduler alike, so that the two cannot disagree.
 //!
 //! [`check`] asks everything of a node that is there. [`place`] asks only what labels and taints
-//! answer, so that a node that does not exist yet can be judged too; [`room`] asks the rest.
+//! answer, so that a node that does not exist yet can be judged too; [`room`] asks the rest of the
+//! node. [`topology`] asks, last, what other pods allow.
 //! Order and texts are those of kubernetes `pkg/scheduler/framework/plugins` (v1.36).
 
 mod selector;
 mod taints;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,6 +49,16 @@ pub enum Reason {
         /// Whether even the empty node has too little.
         beyond_allocatable: bool,
     },
+    /// It would have more pods than a required topology spread constraint allows.
+    Spread,
+    /// It lacks the label that a required topology spread constraint is about.
+    SpreadLabel,
+    /// No pod is near that the pod's affinity asks for.
+    PodAffinity,
+    /// A pod is near that the pod's anti-affinity shuns.
+    PodAntiAffinity,
+    /// A pod is near whose anti-affinity shuns the pod.
+    ExistingAntiAffinity,
 }
 
 impl Reason {
@@ -56,7 +68,13 @@ impl Reason {
         match self {
             Self::Ports | Self::TooManyPods => true,
             Self::Insufficient { beyond_allocatable, .. } => !beyond_allocatable,
-            Self::Unschedulable | Self::NodeName | Self::Taint | Self::NodeAffinity => false,
+            Self::Spread | Self::PodAntiAffinity | Self::ExistingAntiAffinity => true,
+            Self::Unschedulable
+            | Self::NodeName
+            | Self::Taint
+            | Self::NodeAffinity
+            | Self::SpreadLabel
+            | Self::PodAffinity => false,
         }
     }
 }
@@ -73,6 +91,15 @@ impl fmt::Display for Reason {
             }
             Self::TooManyPods => f.write_str("Too many pods"),
             Self::Insufficient { resource, .. } => write!(f, "Insufficient {resource}"),
+            Self::Spread => f.write_str("node(s) didn't match pod topology spread constraints"),
+            Self::SpreadLabel => f.write_str(
+                "node(s) didn't match pod topology spread constraints (missing required label)",
+            ),
+            Self::PodAffinity => f.write_str("node(s) didn't match pod affinity rules"),
+            Self::PodAntiAffinity => f.write_str("node(s) didn't match pod anti-affinity rules"),
+            Self::ExistingAntiAffinity => {
+                f.write_str("node(s) didn't satisfy existing pods anti-affinity rules")
+            }
         }
     }
 }

@@ -25,7 +25,13 @@ pub(super) fn refusal(pod: &Pod, node: &Node, usage: &Usage) -> Option<(String, 
         Reason::Ports => return Some(failed("NodePorts", reason)),
         Reason::Taint => return Some(failed("TaintToleration", reason)),
         Reason::NodeAffinity => return Some(failed("NodeAffinity", reason)),
-        Reason::Unschedulable | Reason::NodeName => return None,
+        Reason::Unschedulable
+        | Reason::NodeName
+        | Reason::Spread
+        | Reason::SpreadLabel
+        | Reason::PodAffinity
+        | Reason::PodAntiAffinity
+        | Reason::ExistingAntiAffinity => return None,
     };
     let message = format!(
         "Node didn't have enough resource: {resource}, requested: {}, used: {}, capacity: {}",
