@@ -25,6 +25,8 @@ pub(crate) struct Headroom {
     resources: BTreeMap<String, i64>,
     /// Billionths of a USD per hour.
     money: Option<i64>,
+    /// Machines of a reservation.
+    reserved: Option<i64>,
 }
 
 impl Headroom {
@@ -36,13 +38,18 @@ impl Headroom {
             (name.clone(), amount)
         };
         let resources = pool.limits.iter().map(limit).collect();
-        let mut headroom = Self { resources, money: pool.max_price.map(nano) };
+        let mut headroom = Self { resources, money: pool.max_price.map(nano), reserved: None };
         let mine = |state: &&StateNode| state.pool.as_ref() == Some(&pool.name) && !state.deleting;
         for state in nodes.iter().filter(mine) {
             let price = state.price.and_then(Price::from_usd).unwrap_or_default();
             headroom.take(&Machine { capacity: &state.capacity, price }, 1);
         }
         headroom
+    }
+
+    /// Limits it to machines of a reservation that takes `count` more; `None` for all offerings.
+    pub(crate) fn reserve(&mut self, count: Option<u32>) {
+        self.reserved = count.map(i64::from);
     }
 
     /// Whether there is any limit.
@@ -79,7 +86,8 @@ impl Headroom {
     fn against(&self, machine: &Machine<'_>) -> impl Iterator<Item = (i64, i64)> {
         let resources =
             self.resources.iter().map(|(name, left)| (*left, amount(machine.capacity, name)));
-        resources.chain(self.money.map(|left| (left, nano(machine.price))))
+        let money = self.money.map(|left| (left, nano(machine.price)));
+        resources.chain(money).chain(self.reserved.map(|left| (left, 1)))
     }
 
     /// Counts `count` such machines.
@@ -91,6 +99,7 @@ impl Headroom {
             less(left, amount(machine.capacity, name));
         }
         self.money.iter_mut().for_each(|left| less(left, nano(machine.price)));
+        self.reserved.iter_mut().for_each(|left| less(left, 1));
     }
 
     /// Whether a machine that was counted as `counted` may as well become `other`.

@@ -12,25 +12,27 @@ mod pending;
 mod preemption;
 mod promise;
 mod reasons;
+mod reserved;
 mod tally;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use self::class::Class;
 use self::domain::{Domains, Group};
 use self::launch::Draft;
-use self::market::{Dimensions, Store};
+use self::market::{Dimensions, Scope, Store};
 use self::packing::Demand;
+use self::reserved::Reservations;
 use self::tally::Rule;
 use crate::limits::Headroom;
 use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
 use crate::report::{LaunchReport, PoolProblem, Unplaced};
 use crate::residents::Residents;
-use crate::snapshot::{Pool, Snapshot};
+use crate::snapshot::{MinValuesPolicy, Pool, Snapshot};
 
 pub use promise::{Promised, promised};
 
@@ -81,14 +83,33 @@ impl Provisioning {
         let dimensions = Dimensions::of(classes.iter().map(|class| &*class.sample));
         let mut stores: Vec<Store<'_>> = Vec::new();
         let mut limits: Vec<Headroom> = Vec::new();
+        let mut reservations = Reservations::of(snapshot);
         for tier in pools.chunk_by(|a, b| a.weight == b.weight) {
             if classes.iter().all(|class| class.count() == 0) {
                 break;
             }
-            let opened = self.open(tier, &classes, &dimensions, snapshot);
-            let mut headroom: Vec<Headroom> =
-                opened.iter().map(|store| Headroom::of(store.pool, &snapshot.nodes)).collect();
+            let mut left: BTreeMap<&str, Headroom> =
+                tier.iter().map(|p| (&*p.name, Headroom::of(p, &snapshot.nodes))).collect();
+            for pool in tier {
+                let (classes, left) = (&mut classes, left.get_mut(&*pool.name));
+                let Some(left) = left else { continue };
+                self.buy_reserved(pool, &mut reservations, classes, left, &dimensions, snapshot);
+            }
+            let mut opened = self.open(tier, Scope::Open, &classes, &dimensions, snapshot);
+            let headroom_of = |opened: &[Store<'_>], left: &BTreeMap<&str, Headroom>| {
+                opened.iter().filter_map(|store| left.get(&*store.pool.name).cloned()).collect()
+            };
+            let mut headroom: Vec<Headroom> = headroom_of(&opened, &left);
             self.buy(&opened, &mut classes, &mut headroom, &dimensions, snapshot);
+            let best_effort = snapshot.settings.min_values == MinValuesPolicy::BestEffort;
+            let wants = |pool: &&Pool| pool.requirements.iter().any(|r| r.min_values.is_some());
+            if best_effort && tier.iter().any(wants) {
+                let bought = opened.iter().zip(headroom);
+                left.extend(bought.map(|(store, headroom)| (&*store.pool.name, headroom)));
+                opened = self.open(tier, Scope::Relaxed, &classes, &dimensions, snapshot);
+                headroom = headroom_of(&opened, &left);
+                self.buy(&opened, &mut classes, &mut headroom, &dimensions, snapshot);
+            }
             stores.extend(opened);
             limits.extend(headroom);
         }
@@ -105,10 +126,40 @@ impl Provisioning {
         }
     }
 
+    /// Buys machines of the reservations that a pool may use.
+    fn buy_reserved(
+        &mut self,
+        pool: &Pool,
+        reservations: &mut Reservations,
+        classes: &mut [Class],
+        headroom: &mut Headroom,
+        dimensions: &Dimensions,
+        snapshot: &Snapshot,
+    ) {
+        for id in reservations.open(pool) {
+            let scope = Scope::Reserved(id);
+            let (asked, _) = class::groups(classes);
+            let Ok(store) = Store::new(pool, dimensions, &snapshot.daemons, &asked, scope) else {
+                return;
+            };
+            if store.offers.is_empty() || !store.is_flexible_at_all() {
+                continue;
+            }
+            headroom.reserve(Some(reservations.left(id)));
+            let before = self.launches.len();
+            let headroom = std::slice::from_mut(&mut *headroom);
+            self.buy(&[store], classes, headroom, dimensions, snapshot);
+            headroom[0].reserve(None);
+            let bought = self.launches.len() - before;
+            reservations.take(id, u32::try_from(bought).unwrap_or(u32::MAX));
+        }
+    }
+
     /// Compiles pools; those that can buy nothing at all are reported and left out.
     fn open<'a>(
         &mut self,
         pools: &[&'a Pool],
+        scope: Scope<'a>,
         classes: &[Class],
         dimensions: &Dimensions,
         snapshot: &'a Snapshot,
@@ -117,16 +168,22 @@ impl Provisioning {
         let mut stores = Vec::new();
         for pool in pools {
             let mut problem = |reason: &str, message: String| {
+                if scope == Scope::Relaxed {
+                    return;
+                }
                 let (pool, reason) = (pool.name.clone(), reason.to_owned());
                 self.problems.push(PoolProblem { pool, reason, message });
             };
             let nothing =
                 "NodePool requirements filtered out all compatible available instance types";
-            match Store::new(pool, dimensions, &snapshot.daemons, &asked) {
+            let best_effort = snapshot.settings.min_values == MinValuesPolicy::BestEffort;
+            match Store::new(pool, dimensions, &snapshot.daemons, &asked, scope) {
                 Err(message) => problem("NodePoolValidationFailed", message),
+                Ok(store) if store.offers.is_empty() && reserved::is_for(&store) => {}
                 Ok(store) if store.offers.is_empty() => {
                     problem("NoCompatibleInstanceTypes", nothing.to_owned());
                 }
+                Ok(store) if best_effort && !store.is_flexible_at_all() => {}
                 Ok(store) if !store.is_flexible_at_all() => problem(
                     "NoCompatibleInstanceTypes",
                     format!("{nothing} due to minValues incompatibility"),

@@ -130,11 +130,14 @@ impl<'d, 'a> Draft<'d, 'a> {
         let kinds = listed.iter_mut().filter(|r| r.key == labels::INSTANCE_TYPE);
         kinds.for_each(|requirement| requirement.values.clone_from(&names));
 
+        let offers: Vec<&Offer<'_>> = offers().copied().collect();
+        let relaxed = self.store.relax(&mut listed, &offers);
+
         let mut annotations = pool.annotations.clone();
         for (key, value) in [
             (labels::NODEPOOL_HASH, pool.hash.as_str()),
             (labels::NODEPOOL_HASH_VERSION, HASH_VERSION),
-            (labels::MIN_VALUES_RELAXED, "false"),
+            (labels::MIN_VALUES_RELAXED, if relaxed { "true" } else { "false" }),
             (labels::PLANNED_PODS, self.planned.as_str()),
         ] {
             annotations.insert(key.to_owned(), value.to_owned());

@@ -9,7 +9,7 @@ use aerostat_api::{Requirement, Requirements, labels};
 use super::bits::Bits;
 use super::domain::Item;
 use crate::cost::Price;
-use crate::instance::InstanceType;
+use crate::instance::{InstanceType, Offering};
 use crate::limits::Machine;
 use crate::pod::{Constraints, Pod};
 use crate::predicates;
@@ -51,9 +51,21 @@ pub(crate) struct Shape {
     pub(crate) ports: Vec<(String, String, i32)>,
 }
 
+/// What of a pool is bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope<'a> {
+    /// Offerings without a reservation.
+    Open,
+    /// The same for pods for which minValues cannot be had.
+    Relaxed,
+    /// Machines of one reservation.
+    Reserved(&'a str),
+}
+
 /// A pool, compiled.
 pub(crate) struct Store<'a> {
     pub(crate) pool: &'a Pool,
+    pub(crate) scope: Scope<'a>,
     pub(crate) class: &'a NodeClassRef,
     /// What its template says of every node.
     pub(crate) template: Requirements,
@@ -168,8 +180,12 @@ impl<'a> Store<'a> {
         dimensions: &Dimensions,
         daemons: &[Arc<Pod>],
         asked: &[&Constraints],
+        scope: Scope<'a>,
     ) -> Result<Self, String> {
-        let template = template(pool)?;
+        let mut template = template(pool)?;
+        if let Scope::Reserved(id) = scope {
+            template.add(Requirement::one_of(labels::RESERVATION_ID, [id.to_owned()]));
+        }
         let class = pool.class.as_ref().ok_or("nodeClassRef: missing")?;
         let daemon_constraints = daemons.iter().map(|daemon| &daemon.constraints);
         let asked = asked.iter().copied().chain(daemon_constraints);
@@ -184,6 +200,7 @@ impl<'a> Store<'a> {
         };
         let mut store = Self {
             pool,
+            scope,
             class,
             template,
             well_known: keys.iter().filter(|key| known(key)).cloned().collect(),
@@ -192,7 +209,7 @@ impl<'a> Store<'a> {
             weighed: pool.types.iter().map(|kind| kind.offerings.len()).sum(),
             index: BTreeMap::new(),
         };
-        let all = available(&pool.types);
+        let all = available(&pool.types, scope);
         store.offers = store.allowed(all);
         store.index_labels();
         store.add_shapes(dimensions, daemons);
@@ -346,11 +363,19 @@ impl<'a> Store<'a> {
     }
 }
 
-/// All offerings that are to be had and have a price, by type and then as the provider lists them.
-fn available(types: &[InstanceType]) -> Vec<Offer<'_>> {
+/// The offerings in scope that are to be had and have a price, by type and then as the provider
+/// lists them.
+fn available<'a>(types: &'a [InstanceType], scope: Scope<'_>) -> Vec<Offer<'a>> {
+    let is_in_scope = |offering: &&Offering| {
+        let id = offering.reservation.as_ref().map(|reservation| reservation.id.as_str());
+        match scope {
+            Scope::Open | Scope::Relaxed => offering.available && id.is_none(),
+            Scope::Reserved(wanted) => offering.available && id == Some(wanted),
+        }
+    };
     let mut offers = Vec::new();
     for (kind, instance) in types.iter().enumerate() {
-        for offering in instance.offerings.iter().filter(|offering| offering.available) {
+        for offering in instance.offerings.iter().filter(is_in_scope) {
             let Some(price) = Price::from_usd(offering.price) else { continue };
             let (zone, capacity_type) = (&*offering.zone, &*offering.capacity_type);
             offers.push(Offer { kind, zone, capacity_type, price, shape: 0 });

@@ -2,12 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use aerostat_api::nodepool::NodeSelectorRequirement;
+
 use super::domain::{Domain, covers};
-use super::market::{Offer, Store};
+use super::market::{Offer, Scope, Store};
 
 impl<'a> Store<'a> {
-    /// The labels with minValues, and how many values each must have.
+    /// The labels with minValues, and how many values each must have: none where they are relaxed.
     pub(crate) fn min_values(&self) -> impl Iterator<Item = (&str, usize)> {
+        let holds = self.scope != Scope::Relaxed;
+        self.wanted_values().filter(move |_| holds)
+    }
+
+    /// The labels with minValues, and how many values each should have.
+    fn wanted_values(&self) -> impl Iterator<Item = (&str, usize)> {
         self.template.iter().filter_map(|requirement| {
             let least = usize::try_from(requirement.min_values?).ok()?;
             Some((requirement.key(), least))
@@ -34,11 +42,30 @@ impl<'a> Store<'a> {
         })
     }
 
+    /// Lowers the minValues of a claim's requirements to what `offers` have; whether that changed
+    /// any.
+    pub(crate) fn relax(
+        &self,
+        requirements: &mut [NodeSelectorRequirement],
+        offers: &[&Offer<'a>],
+    ) -> bool {
+        let mut relaxed = false;
+        for requirement in requirements {
+            let Some(wanted) = requirement.min_values else { continue };
+            let values: BTreeSet<&str> =
+                offers.iter().filter_map(|offer| self.label(offer, &requirement.key)).collect();
+            let values = i64::try_from(values.len()).unwrap_or(i64::MAX);
+            requirement.min_values = Some(wanted.min(values));
+            relaxed |= values < wanted;
+        }
+        relaxed
+    }
+
     /// Chooses at most `most` of the types, given cheapest first with their offers, so that what
     /// minValues asks stays possible if it was. Returns their positions in order.
     pub(crate) fn choose(&self, types: &[Vec<&Offer<'a>>], most: usize) -> Vec<usize> {
         let mut chosen = BTreeSet::new();
-        for (key, least) in self.min_values() {
+        for (key, least) in self.wanted_values() {
             let mut values = BTreeSet::new();
             for (position, offers) in types.iter().enumerate() {
                 let before = values.len();

@@ -36,13 +36,15 @@ pub fn promised(
         requirements.iter().all(|requirement| {
             let key = requirement.key();
             let value = market::type_label(kind, key);
-            matches!(key, labels::ZONE | labels::CAPACITY_TYPE)
+            matches!(key, labels::ZONE | labels::CAPACITY_TYPE | labels::RESERVATION_ID)
                 || value.map_or(claim_labels.contains_key(key), |value| requirement.has(value))
                 || value.is_none() && requirement.allows_absence()
         })
     };
     let offered = |offering: &&Offering| {
+        let reservation = offering.reservation.as_ref().map(|reservation| &*reservation.id);
         offering.available
+            && requirements.allows(labels::RESERVATION_ID, reservation)
             && requirements.allows(labels::ZONE, Some(&offering.zone))
             && requirements.allows(labels::CAPACITY_TYPE, Some(&offering.capacity_type))
     };

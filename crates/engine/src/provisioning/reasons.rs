@@ -146,9 +146,11 @@ fn matches(kind: &InstanceType, requirements: &Requirements) -> bool {
     })
 }
 
+/// Whether some offering is allowed. A reservation that still had room would have been used.
 fn offered(kind: &InstanceType, requirements: &Requirements) -> bool {
     kind.offerings.iter().any(|offering| {
         offering.available
+            && offering.reservation.is_none()
             && requirements.allows(labels::ZONE, Some(&offering.zone))
             && requirements.allows(labels::CAPACITY_TYPE, Some(&offering.capacity_type))
     })

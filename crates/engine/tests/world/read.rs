@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use aerostat_api::labels;
 use aerostat_api::{NodePool, Quantity};
-use aerostat_engine::instance::{InstanceType, Offering};
+use aerostat_engine::instance::{InstanceType, Offering, Reservation};
 use aerostat_engine::pod::{Owner, Pod};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{Promise, Stage, StateNode};
+use aerostat_engine::snapshot::{MinValuesPolicy, Promise, Stage, StateNode};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde::Deserialize;
@@ -47,7 +47,18 @@ pub struct Kind {
     #[serde(default)]
     sold_out: Vec<String>,
     #[serde(default)]
+    reserved: Vec<Reserved>,
+    #[serde(default)]
     labels: BTreeMap<String, String>,
+}
+
+/// Capacity of a type that was bought in advance.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reserved {
+    id: String,
+    zone: String,
+    count: u32,
 }
 
 /// What changes at a moment; the plan of the step before has been carried out by then.
@@ -64,6 +75,9 @@ pub struct Step {
     /// Grace for preemption, in seconds.
     preemption_grace: Option<u64>,
     max_instance_types: Option<usize>,
+    /// `MIN_VALUES_POLICY`.
+    #[serde(default)]
+    best_effort: bool,
 }
 
 /// A machine; one with the name of another takes its place.
@@ -187,13 +201,17 @@ impl Kind {
             .spot
             .into_iter()
             .flat_map(|price| self.zones.iter().map(move |zone| offering(zone, "spot", price)));
+        let reserved = self.reserved.iter().map(|reserved| Offering {
+            reservation: Some(Reservation { id: reserved.id.clone(), available: reserved.count }),
+            ..offering(&reserved.zone, "reserved", self.price / 1e7)
+        });
         let mut capacity = Resources::from_quantities(&self.allocatable);
         capacity.cpu = self.cpu.milli();
         capacity.memory = self.memory.units();
         InstanceType {
             name: self.name.clone(),
             labels,
-            offerings: on_demand.chain(spot).collect(),
+            offerings: on_demand.chain(spot).chain(reserved).collect(),
             capacity,
             allocatable: Resources::from_quantities(&self.allocatable),
         }
@@ -207,6 +225,9 @@ impl Step {
         }
         if let Some(most) = self.max_instance_types {
             world.snapshot.settings.max_instance_types = most;
+        }
+        if self.best_effort {
+            world.snapshot.settings.min_values = MinValuesPolicy::BestEffort;
         }
         self.remove.iter().for_each(|name| world.remove_pod(name));
         for node in &self.nodes {
