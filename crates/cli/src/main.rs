@@ -1,6 +1,8 @@
 //! The `aerostat` binary: one file a verb, nothing in it that a test would want.
 
 mod completions;
+mod market;
+mod plan;
 mod up;
 
 use std::process::ExitCode;
@@ -22,12 +24,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Up(Box<up::Args>),
+    Plan(plan::Args),
     Completions(completions::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Up(args) => up::run(*args),
+        Verb::Plan(args) => plan::run(&args),
         Verb::Completions(args) => {
             completions::run::<Cli>(&args);
             Ok(ExitCode::SUCCESS)

@@ -86,8 +86,17 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Manifest>> {
 fn read_file(file: &Path) -> anyhow::Result<Vec<Manifest>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
-    let documents =
-        decode::documents(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+    parse(file, &text)
+}
+
+/// Reads the objects in the text of a file; those of a `List` come one by one.
+///
+/// # Errors
+///
+/// If it is no YAML; the error names file and line.
+pub fn parse(file: &Path, text: &str) -> anyhow::Result<Vec<Manifest>> {
+    let shown = file.display();
+    let documents = decode::documents(text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
     let mut manifests = Vec::new();
     for (line, value) in documents {
         let source = Source { file: file.to_owned(), line };
@@ -117,7 +126,9 @@ impl Manifest {
         self.value["metadata"]["generateName"].as_str()
     }
 
-    fn group_version(&self) -> (&str, &str) {
+    /// Group and version; the group of core kinds is empty.
+    #[must_use]
+    pub fn group_version(&self) -> (&str, &str) {
         let api_version = self.value["apiVersion"].as_str().unwrap_or_default();
         api_version.split_once('/').unwrap_or(("", api_version))
     }
@@ -170,7 +181,25 @@ impl Manifest {
         Some(format!("{}: {}: {notice}", self.source, self.title()))
     }
 
-    fn kind(&self, cluster: &Cluster) -> Option<Arc<Kind>> {
+    /// The object as its type has it, for one that another server has made: fields that are not
+    /// known here are left out.
+    ///
+    /// # Errors
+    ///
+    /// Says where a value does not fit its field.
+    pub fn lenient(&self) -> anyhow::Result<Value> {
+        let (group, version) = self.group_version();
+        let mut value = self.value.clone();
+        let kind = self.value["kind"].as_str().unwrap_or_default();
+        match decode::prune_unknown(group, version, kind, &mut value) {
+            Ok(_) => Ok(value),
+            Err(error) => bail!("{}: {}: {error}", self.source, self.title()),
+        }
+    }
+
+    /// The kind that the cluster serves it as.
+    #[must_use]
+    pub fn kind(&self, cluster: &Cluster) -> Option<Arc<Kind>> {
         let (group, version) = self.group_version();
         let wanted = self.value["kind"].as_str()?;
         cluster

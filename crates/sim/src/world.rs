@@ -92,11 +92,21 @@ impl World {
     }
 }
 
-/// Definitions of NodePool, NodeClaim and NodeClass, and Auto Mode's own objects.
-fn install_auto_mode(cluster: &Cluster) -> Result<(), Status> {
+/// Definitions of NodePool, NodeClaim and NodeClass.
+///
+/// # Errors
+///
+/// If one is refused: a fault of this program.
+pub fn install_definitions(cluster: &Cluster) -> Result<(), Status> {
     for definition in crds::all() {
         create(cluster, "apiextensions.k8s.io", "customresourcedefinitions", definition)?;
     }
+    Ok(())
+}
+
+/// Auto Mode's own objects, and their definitions.
+fn install_auto_mode(cluster: &Cluster) -> Result<(), Status> {
+    install_definitions(cluster)?;
     put(cluster, "eks.amazonaws.com", "nodeclasses", &builtin::node_class())?;
     put(cluster, "karpenter.sh", "nodepools", &builtin::general_purpose())?;
     put(cluster, "karpenter.sh", "nodepools", &builtin::system())

@@ -39,7 +39,7 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let begun = tokio::time::Instant::now();
     // Everything that may be wrong with the options is found before anything starts.
     let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-    let region = args.region()?;
+    let region = args.market.region()?;
     let manifests = read_manifests(&args)?;
     let (listener, notice) = listen::bind(args.port).await?;
     let port = listener.local_addr().context("the listening socket has no address")?.port();

@@ -3,6 +3,7 @@
 //! One task applies the events of all watches, in order, and wakes the controllers that a change
 //! concerns. Everything in here is a plain state machine: events in, maps out.
 
+mod list;
 mod mirror;
 mod wake;
 

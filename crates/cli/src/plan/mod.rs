@@ -1,0 +1,107 @@
+//! `aerostat plan`: what nodes pods would get.
+//!
+//! ```text
+//! files ──> cluster (admission, defaults) ──> index ──> snapshot ──> engine::plan ──> outcome
+//! nodes, kubeconfig ───────────────────────────^                                     (table, JSON)
+//! ```
+//!
+//! Objects go the same way as in a running Aerostat; only nothing runs.
+
+mod args;
+mod input;
+mod live;
+mod outcome;
+mod table;
+mod workload;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use aerostat_clock::{Clock, Seeds};
+use aerostat_cluster::http;
+use aerostat_controllers::snapshot::{self, Memory};
+use aerostat_controllers::{Context as Controllers, index::Index};
+use aerostat_engine::pod::Pod;
+use aerostat_engine::snapshot::Settings;
+use aerostat_provider::sim::{SimCloud, Timings};
+use aerostat_sim::manifest::Manifest;
+use anyhow::Context;
+use kube::Client;
+
+use args::Output;
+use input::Input;
+use outcome::Outcome;
+
+pub use args::Args;
+
+/// Plans and prints the plan.
+///
+/// # Errors
+///
+/// If a file has a fault, the cluster does not answer, or there is no such region.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be built")?;
+    let outcome = runtime.block_on(plan(args))?;
+    let text = match args.output {
+        Output::Json => format!("{}\n", serde_json::to_string_pretty(&outcome)?),
+        Output::Table => table::render(&outcome),
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints to stdout; a reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+async fn plan(args: &Args) -> anyhow::Result<Outcome> {
+    let region = args.market.region()?;
+    let clock = Clock::scaled(1.0);
+    let now = clock.now();
+    let mut input = Input::new(clock)?;
+    let read = |files: &[PathBuf]| -> anyhow::Result<Vec<Manifest>> {
+        let read: anyhow::Result<Vec<_>> = files.iter().map(|file| input::read(file)).collect();
+        Ok(read?.into_iter().flatten().collect())
+    };
+    input.add_state(read(&args.nodes)?)?;
+    input.add(read(&args.files)?)?;
+
+    let mut index = Index::default();
+    let live = live::client(args).await?;
+    if let Some(live) = &live {
+        index.read(live, now).await.context("the cluster cannot be read")?;
+    }
+    input.settle_pools(index.pools.names().next().is_some())?;
+    let client = Client::new(http::Service::new(input.cluster.clone()), "default");
+    index.read(&client, now).await.context("the objects of the files cannot be read back")?;
+    index.add(input.claims, input.nodes, input.running, now);
+    let pods = input.pods.into_iter().map(|pod| ((pod.namespace.clone(), pod.name.clone()), pod));
+    index.pods.extend(pods);
+    for pod in index.pods.values_mut().filter(|pod| pod.node.is_none()) {
+        *pod = input::waits(pod);
+    }
+    let pods: Vec<Arc<Pod>> = index.pods.values().filter(|pod| is_planned(pod)).cloned().collect();
+
+    let cloud = SimCloud::new(region, clock, Seeds::new(0), Timings::default(), client.clone());
+    let context = Controllers::new(client, clock, Arc::new(cloud), Settings::default(), None);
+    *context.index() = index;
+    let snapshot = snapshot::take(&context, &mut Memory::default());
+    let (plan, report) = aerostat_engine::plan(&snapshot, now);
+    Ok(Outcome::new(&plan, &report, &pods))
+}
+
+/// Whether somebody asks where a pod goes: daemons and static pods go where their node is.
+fn is_planned(pod: &Pod) -> bool {
+    let goes_by_itself =
+        pod.owner.as_ref().is_some_and(|owner| matches!(&*owner.kind, "DaemonSet" | "Node"));
+    pod.node.is_none() && !goes_by_itself
+}

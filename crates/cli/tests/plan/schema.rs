@@ -1,0 +1,57 @@
+//! As much of JSON Schema as `docs/plan.schema.json` uses.
+
+use serde_json::Value;
+
+/// Panics with the place where `value` is not as `schema` says, or where `schema` uses a word that
+/// is not checked here.
+pub fn check(schema: &Value, value: &Value, at: &str) {
+    for (word, says) in schema.as_object().expect("a schema is an object") {
+        match word.as_str() {
+            "$schema" | "$id" | "title" | "description" => {}
+            "type" => {
+                let own = std::slice::from_ref(says);
+                let types = says.as_array().map_or(own, Vec::as_slice);
+                assert!(types.iter().any(|name| is(name, value)), "{at}: {value} is no {says}");
+            }
+            "enum" => assert!(says.as_array().unwrap().contains(value), "{at}: {value}: {says}"),
+            "minimum" => {
+                let least = says.as_f64().unwrap();
+                assert!(value.as_f64().is_none_or(|n| n >= least), "{at}: {value} < {least}");
+            }
+            "minItems" => {
+                let least = says.as_u64().unwrap() as usize;
+                assert!(value.as_array().is_none_or(|list| list.len() >= least), "{at}: {value}");
+            }
+            "required" => {
+                for name in says.as_array().unwrap() {
+                    assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: no {name}");
+                }
+            }
+            "additionalProperties" => assert_eq!(says, &Value::Bool(false)),
+            "properties" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    let schema = says.get(name);
+                    let schema = schema.unwrap_or_else(|| panic!("{at}: {name} is not described"));
+                    check(schema, value, &format!("{at}.{name}"));
+                }
+            }
+            "items" => {
+                for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+                    check(says, value, &format!("{at}[{index}]"));
+                }
+            }
+            other => panic!("{at}: the schema uses {other:?}, which this check does not know"),
+        }
+    }
+}
+
+fn is(name: &Value, value: &Value) -> bool {
+    match name.as_str().expect("the name of a type") {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("{other:?} is not a type that the schema should use"),
+    }
+}
