@@ -5,6 +5,7 @@ mod class;
 mod domain;
 mod existing;
 mod launch;
+mod lot;
 mod market;
 mod min_values;
 mod packing;
@@ -14,19 +15,22 @@ mod promise;
 mod reasons;
 mod reserved;
 mod tally;
+mod topology;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use aerostat_api::labels;
 use jiff::Timestamp;
 
 use self::class::Class;
 use self::domain::{Domains, Group};
 use self::launch::Draft;
+use self::lot::{Lot, Taken};
 use self::market::{Dimensions, Scope, Store};
 use self::packing::Demand;
 use self::reserved::Reservations;
-use self::tally::Rule;
+use self::topology::{Caps, Settled};
 use crate::limits::Headroom;
 use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
@@ -55,74 +59,120 @@ pub(crate) fn provision(
     residents: &Residents<'_>,
     now: Timestamp,
 ) -> Provisioning {
-    let pending = pending::pending(snapshot, residents, now);
-    let mut classes = pending.classes;
-    let placed = existing::place(&mut classes, snapshot, residents);
-    let mut provisioning = Provisioning {
-        nominations: placed.nominations,
-        expecting: placed.expecting,
-        unplaced: pending.unplaced,
-        waiting: pending.waiting,
-        next: pending.next,
-        ..Provisioning::default()
-    };
-    classes.retain(|class| class.count() > 0);
-    if !classes.is_empty() {
-        provisioning.order(classes, snapshot);
+    let mut pending = pending::pending(snapshot, residents, now);
+    let mut caps = Caps::new();
+    let mut provisioning = Provisioning::default();
+    for _ in 0..TRIES {
+        let settled =
+            topology::settle(&pending.classes, &mut pending.sets, snapshot, residents, &caps);
+        let given = settled.given.clone();
+        let stuck = provisioning.fill(settled, snapshot, residents);
+        // Where a domain could not take its share, the others get theirs anew.
+        let mut is_news = false;
+        for (key, left) in stuck {
+            let Some(given) = given.get(&key) else { continue };
+            caps.insert(key, given.saturating_sub(left));
+            is_news = true;
+        }
+        if !is_news {
+            break;
+        }
     }
+    provisioning.unplaced.extend(pending.unplaced);
     provisioning.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
+    (provisioning.waiting, provisioning.next) = (pending.waiting, pending.next);
     provisioning
 }
 
+/// How often domains are shared out anew because some could not take their share.
+const TRIES: usize = 3;
+
 impl Provisioning {
+    /// Makes the plan for pods whose domains are settled. Returns what is left over of pods that
+    /// are kept to one value of a key.
+    fn fill(
+        &mut self,
+        settled: Settled,
+        snapshot: &Snapshot,
+        residents: &Residents<'_>,
+    ) -> Vec<((usize, String, String), u32)> {
+        let Settled { mut lots, refused, tallies, .. } = settled;
+        let placed = existing::place(&mut lots, snapshot, residents, &tallies);
+        *self = Self {
+            nominations: placed.nominations,
+            expecting: placed.expecting,
+            ..Self::default()
+        };
+        for (class, message) in refused {
+            self.refuse(&class, &message);
+        }
+        lots.retain(|lot| lot.count() > 0);
+        if lots.is_empty() {
+            return Vec::new();
+        }
+        self.order(&mut lots, snapshot);
+        let mut stuck = Vec::new();
+        for lot in &lots {
+            let pods = |part: &Class| if lot.bundle { 1 } else { part.count() };
+            for (key, values) in lot.pins.iter().filter(|(_, values)| values.len() == 1) {
+                let parts = lot.parts.iter().filter(|part| part.count() > 0);
+                stuck.extend(parts.map(|p| ((p.index, key.clone(), values[0].clone()), pods(p))));
+            }
+        }
+        stuck
+    }
+
+    fn refuse(&mut self, class: &Class, message: &str) {
+        self.unplaced.extend(class.pods.iter().map(|pod| Unplaced {
+            pod: (pod.namespace.clone(), pod.name.clone()),
+            message: message.to_owned(),
+        }));
+    }
+
     /// Orders new claims, from the pools of the highest weight first.
-    fn order(&mut self, mut classes: Vec<Class>, snapshot: &Snapshot) {
+    fn order(&mut self, lots: &mut [Lot], snapshot: &Snapshot) {
         let dynamic = |pool: &&Pool| pool.usable.is_ok() && pool.replicas.is_none();
         let mut pools: Vec<&Pool> = snapshot.pools.iter().filter(dynamic).collect();
         pools.sort_by_key(|pool| (Reverse(pool.weight), &pool.name));
-        let dimensions = Dimensions::of(classes.iter().map(|class| &*class.sample));
+        let dimensions = Dimensions::of(lots.iter().map(|lot| &*lot.sample));
         let mut stores: Vec<Store<'_>> = Vec::new();
         let mut limits: Vec<Headroom> = Vec::new();
         let mut reservations = Reservations::of(snapshot);
         for tier in pools.chunk_by(|a, b| a.weight == b.weight) {
-            if classes.iter().all(|class| class.count() == 0) {
+            if lots.iter().all(|lot| lot.count() == 0) {
                 break;
             }
             let mut left: BTreeMap<&str, Headroom> =
                 tier.iter().map(|p| (&*p.name, Headroom::of(p, &snapshot.nodes))).collect();
             for pool in tier {
-                let (classes, left) = (&mut classes, left.get_mut(&*pool.name));
-                let Some(left) = left else { continue };
-                self.buy_reserved(pool, &mut reservations, classes, left, &dimensions, snapshot);
+                let Some(left) = left.get_mut(&*pool.name) else { continue };
+                self.buy_reserved(pool, &mut reservations, lots, left, &dimensions, snapshot);
             }
-            let mut opened = self.open(tier, Scope::Open, &classes, &dimensions, snapshot);
+            let mut opened = self.open(tier, Scope::Open, lots, &dimensions, snapshot);
             let headroom_of = |opened: &[Store<'_>], left: &BTreeMap<&str, Headroom>| {
                 opened.iter().filter_map(|store| left.get(&*store.pool.name).cloned()).collect()
             };
             let mut headroom: Vec<Headroom> = headroom_of(&opened, &left);
-            self.buy(&opened, &mut classes, &mut headroom, &dimensions, snapshot);
+            self.buy(&opened, lots, &mut headroom, &dimensions, snapshot);
             let best_effort = snapshot.settings.min_values == MinValuesPolicy::BestEffort;
             let wants = |pool: &&Pool| pool.requirements.iter().any(|r| r.min_values.is_some());
             if best_effort && tier.iter().any(wants) {
                 let bought = opened.iter().zip(headroom);
                 left.extend(bought.map(|(store, headroom)| (&*store.pool.name, headroom)));
-                opened = self.open(tier, Scope::Relaxed, &classes, &dimensions, snapshot);
+                opened = self.open(tier, Scope::Relaxed, lots, &dimensions, snapshot);
                 headroom = headroom_of(&opened, &left);
-                self.buy(&opened, &mut classes, &mut headroom, &dimensions, snapshot);
+                self.buy(&opened, lots, &mut headroom, &dimensions, snapshot);
             }
             stores.extend(opened);
             limits.extend(headroom);
         }
-        for class in classes.iter().filter(|class| !class.pods.is_empty()) {
+        for lot in lots.iter().filter(|lot| lot.parts.iter().any(|part| !part.pods.is_empty())) {
             let message = if stores.is_empty() {
                 no_pool(snapshot)
             } else {
-                reasons::message(&class.sample, &stores, &limits)
+                reasons::message(&lot.sample, &stores, &limits)
             };
-            self.unplaced.extend(class.pods.iter().map(|pod| Unplaced {
-                pod: (pod.namespace.clone(), pod.name.clone()),
-                message: message.clone(),
-            }));
+            lot.parts.iter().for_each(|part| self.refuse(part, &message));
         }
     }
 
@@ -131,14 +181,14 @@ impl Provisioning {
         &mut self,
         pool: &Pool,
         reservations: &mut Reservations,
-        classes: &mut [Class],
+        lots: &mut [Lot],
         headroom: &mut Headroom,
         dimensions: &Dimensions,
         snapshot: &Snapshot,
     ) {
         for id in reservations.open(pool) {
             let scope = Scope::Reserved(id);
-            let (asked, _) = class::groups(classes);
+            let (asked, _) = class::groups(lots.iter().map(|lot| &lot.sample.constraints));
             let Ok(store) = Store::new(pool, dimensions, &snapshot.daemons, &asked, scope) else {
                 return;
             };
@@ -148,7 +198,7 @@ impl Provisioning {
             headroom.reserve(Some(reservations.left(id)));
             let before = self.launches.len();
             let headroom = std::slice::from_mut(&mut *headroom);
-            self.buy(&[store], classes, headroom, dimensions, snapshot);
+            self.buy(&[store], lots, headroom, dimensions, snapshot);
             headroom[0].reserve(None);
             let bought = self.launches.len() - before;
             reservations.take(id, u32::try_from(bought).unwrap_or(u32::MAX));
@@ -160,11 +210,11 @@ impl Provisioning {
         &mut self,
         pools: &[&'a Pool],
         scope: Scope<'a>,
-        classes: &[Class],
+        lots: &[Lot],
         dimensions: &Dimensions,
         snapshot: &'a Snapshot,
     ) -> Vec<Store<'a>> {
-        let (asked, _) = class::groups(classes);
+        let (asked, _) = class::groups(lots.iter().map(|lot| &lot.sample.constraints));
         let mut stores = Vec::new();
         for pool in pools {
             let mut problem = |reason: &str, message: String| {
@@ -198,28 +248,28 @@ impl Provisioning {
     fn buy(
         &mut self,
         stores: &[Store<'_>],
-        classes: &mut [Class],
+        lots: &mut [Lot],
         limits: &mut [Headroom],
         dimensions: &Dimensions,
         snapshot: &Snapshot,
     ) {
-        let (constraints, group_of) = class::groups(classes);
+        let (constraints, group_of) = class::groups(lots.iter().map(|lot| &lot.sample.constraints));
         let groups = constraints.into_iter().map(|asked| Group::new(asked, stores)).collect();
         let mut domains = Domains::new(stores, groups);
-        let demand = |(class, group): (&Class, &usize)| Demand {
+        let demand = |(lot, group): (&Lot, &usize)| Demand {
             group: *group,
-            request: dimensions.vector(&class.sample.requests),
-            priority: class.sample.priority,
-            count: class.count(),
-            rule: Rule::default(),
+            request: dimensions.vector(&lot.sample.requests),
+            priority: lot.sample.priority,
+            count: lot.count(),
+            rule: lot.rule.clone(),
         };
-        let demands: Vec<Demand> = classes.iter().zip(&group_of).map(demand).collect();
+        let demands: Vec<Demand> = lots.iter().zip(&group_of).map(demand).collect();
         let packing = packing::pack(&mut domains, &demands, limits);
         for bin in &packing.bins {
             limits[domains.get(bin.domain).store].take(&domains.machine(bin), bin.copies);
         }
         for bin in &packing.bins {
-            let draft = Draft::new(&domains, bin, classes, &snapshot.settings);
+            let draft = Draft::new(&domains, bin, lots, &snapshot.settings);
             let headroom = &mut limits[domains.get(bin.domain).store];
             let mut same = None;
             for _ in 0..bin.copies {
@@ -228,11 +278,12 @@ impl Provisioning {
                     same = Some(draft.launch(&domains.machine(bin), headroom));
                 }
                 let Some((mut launch, report)) = same.clone() else { continue };
-                for (class, count) in classes.iter_mut().zip(&bin.counts) {
-                    let (pods, promised) = class.take(*count);
-                    launch.pods.extend(pods);
-                    launch.promised += promised;
+                let mut taken = Taken::default();
+                for (lot, count) in lots.iter_mut().zip(&bin.counts) {
+                    taken.join(lot.take(*count));
                 }
+                launch.annotations.insert(labels::PLANNED_PODS.to_owned(), taken.text());
+                (launch.pods, launch.promised) = (taken.pods, taken.promised);
                 self.launches.push((launch, report));
             }
         }

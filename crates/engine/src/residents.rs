@@ -30,6 +30,11 @@ impl<'a> Residents<'a> {
         Self { bound, nominated }
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a Pod> {
+        self.bound.values().chain(self.nominated.values()).flatten().map(|pod| &***pod)
+    }
+
     /// Pods bound to a node that have not ended.
     pub(crate) fn bound(&self, state: &StateNode) -> &[&'a Arc<Pod>] {
         let pods = state.has_node.then(|| self.bound.get(state.node.name.as_str())).flatten();

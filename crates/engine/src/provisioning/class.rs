@@ -1,22 +1,32 @@
 //! Pods folded into classes: pods that ask for the same are the same to a plan.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 
-use crate::pod::{Constraints, Pod, PodKey};
+use super::topology::sets::{Sets, Terms};
+use crate::pod::{Constraints, Pod};
 
-/// Pods of one priority that ask for the same.
+/// Pods of one priority that ask for the same and are the same to all others.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     /// One of them, or how a promised one would look.
     pub(crate) sample: Arc<Pod>,
+    /// What they demand of other pods.
+    pub(crate) terms: Rc<Terms>,
+    /// The pod sets that they belong to, ascending.
+    pub(crate) sets: Rc<[usize]>,
     /// Those that are there, oldest first.
     pub(crate) pods: Vec<Arc<Pod>>,
     /// How many their owners have promised besides.
     pub(crate) promised: u32,
+    /// Where it stands among the classes of the plan.
+    pub(crate) index: usize,
+    name: OnceCell<Rc<str>>,
 }
 
 impl Class {
@@ -25,8 +35,18 @@ impl Class {
         u32::try_from(self.pods.len()).unwrap_or(u32::MAX).saturating_add(self.promised)
     }
 
+    /// The class without its pods.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { pods: Vec::new(), promised: 0, ..self.clone() }
+    }
+
     /// A name that stays the same from plan to plan, for [`crate::snapshot::StateNode::planned`].
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> &str {
+        self.name.get_or_init(|| self.hash().into())
+    }
+
+    /// A hash of what the pods say of themselves.
+    fn hash(&self) -> String {
         let pod = &self.sample;
         let tolerations: Vec<_> = relevant(&pod.constraints.tolerations).collect();
         let text = serde_json::json!([
@@ -36,28 +56,36 @@ impl Class {
             tolerations,
             pod.constraints.host_ports,
         ]);
+        let mut text = text.to_string();
+        let Constraints { pod_affinity, pod_anti_affinity, spread, .. } = &pod.constraints;
+        if !(pod_affinity.is_empty() && pod_anti_affinity.is_empty() && spread.is_empty()) {
+            text += &format!("{pod_affinity:?}{pod_anti_affinity:?}{spread:?}");
+        }
         // FNV-1a; the name must not depend on the program's version.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        for byte in text.to_string().bytes() {
+        for byte in text.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
         format!("{hash:016x}")
     }
 
-    /// Takes `count` of them out, those that are there first: their keys, and how many of them
-    /// were only promised.
-    pub(crate) fn take(&mut self, count: u32) -> (Vec<PodKey>, u32) {
+    /// Takes `count` of them out, those that are there first, and says how many of them were only
+    /// promised.
+    pub(crate) fn take(&mut self, count: u32) -> (Vec<Arc<Pod>>, u32) {
         let there = self.pods.len().min(count as usize);
-        let key = |pod: Arc<Pod>| (pod.namespace.clone(), pod.name.clone());
-        let keys = self.pods.drain(..there).map(key).collect();
+        let pods = self.pods.drain(..there).collect();
         let promised = (count - u32::try_from(there).unwrap_or(count)).min(self.promised);
         self.promised -= promised;
-        (keys, promised)
+        (pods, promised)
     }
 
     /// Whether `pod` asks for the same; priority aside.
     pub(crate) fn is_like(&self, pod: &Pod) -> bool {
+        let (mine, other) = (&self.sample.constraints, &pod.constraints);
         Key(&self.sample) == Key(pod)
+            && mine.pod_affinity == other.pod_affinity
+            && mine.pod_anti_affinity == other.pod_anti_affinity
+            && mine.spread == other.spread
     }
 }
 
@@ -72,8 +100,28 @@ impl Ord for Key<'_> {
     }
 }
 
+/// A pod by what it says of others. Namespaces stand in affinity terms; for spread constraints the
+/// pod's own matters.
+#[derive(Clone, Copy)]
+struct Saying<'a>(&'a Pod);
+
+impl Ord for Saying<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (a, b) = (&self.0.constraints, &other.0.constraints);
+        let namespaces = || match a.spread.is_empty() {
+            true => Ordering::Equal,
+            false => self.0.namespace.cmp(&other.0.namespace),
+        };
+        a.pod_affinity
+            .cmp(&b.pod_affinity)
+            .then_with(|| a.pod_anti_affinity.cmp(&b.pod_anti_affinity))
+            .then_with(|| a.spread.cmp(&b.spread))
+            .then_with(namespaces)
+    }
+}
+
 /// Compares what is asked of a node besides room; soft wishes aside.
-fn by_constraints(a: &Constraints, b: &Constraints) -> Ordering {
+pub(crate) fn by_constraints(a: &Constraints, b: &Constraints) -> Ordering {
     a.node_selector
         .cmp(&b.node_selector)
         .then_with(|| terms(a.node_affinity.as_deref()).cmp(&terms(b.node_affinity.as_deref())))
@@ -84,19 +132,20 @@ fn by_constraints(a: &Constraints, b: &Constraints) -> Ordering {
         .then_with(|| a.host_ports.cmp(&b.host_ports))
 }
 
-/// Gathers classes with equal constraints: the constraints of each group, and the group of each
-/// class.
-pub(crate) fn groups(classes: &[Class]) -> (Vec<&Constraints>, Vec<usize>) {
-    let mut order: Vec<usize> = (0..classes.len()).collect();
-    let of = |at: usize| &classes[at].sample.constraints;
-    order.sort_by(|a, b| by_constraints(of(*a), of(*b)));
+/// Gathers equal constraints: each once, and which one each of `all` is.
+pub(crate) fn groups<'a>(
+    all: impl Iterator<Item = &'a Constraints>,
+) -> (Vec<&'a Constraints>, Vec<usize>) {
+    let all: Vec<&Constraints> = all.collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|a, b| by_constraints(all[*a], all[*b]));
     let mut groups: Vec<&Constraints> = Vec::new();
-    let mut assigned = vec![0; classes.len()];
+    let mut assigned = vec![0; all.len()];
     for at in order {
         let is_new =
-            groups.last().is_none_or(|last| by_constraints(last, of(at)) != Ordering::Equal);
+            groups.last().is_none_or(|last| by_constraints(last, all[at]) != Ordering::Equal);
         if is_new {
-            groups.push(of(at));
+            groups.push(all[at]);
         }
         assigned[at] = groups.len() - 1;
     }
@@ -116,6 +165,20 @@ impl PartialEq for Key<'_> {
 }
 
 impl Eq for Key<'_> {}
+
+impl PartialOrd for Saying<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Saying<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Saying<'_> {}
 
 /// Tolerations that tell pods apart. Those that admission gives to every pod do not: a promised
 /// pod has not been through admission.
@@ -150,17 +213,29 @@ fn terms(list: Option<&[NodeSelectorTerm]>) -> Option<Vec<[View<'_>; 2]>> {
 pub(crate) fn fold<'a>(
     pods: impl Iterator<Item = &'a Arc<Pod>>,
     promised: impl Iterator<Item = (&'a Arc<Pod>, u32)>,
+    sets: &mut Sets<'a>,
 ) -> Vec<Class> {
-    let mut classes: BTreeMap<(i32, Key<'a>), Class> = BTreeMap::new();
-    let empty = |pod: &Arc<Pod>| Class { sample: pod.clone(), pods: Vec::new(), promised: 0 };
-    for pod in pods {
-        let key = (pod.priority, Key(pod));
-        classes.entry(key).or_insert_with(|| empty(pod)).pods.push(pod.clone());
-    }
-    for (pod, count) in promised {
-        let class = classes.entry((pod.priority, Key(pod))).or_insert_with(|| empty(pod));
-        class.promised = class.promised.saturating_add(count);
-    }
+    let mut classes: BTreeMap<(i32, Key<'a>, Saying<'a>, Rc<[usize]>), Class> = BTreeMap::new();
+    let mut class_of = |pod: &'a Arc<Pod>, count: Option<u32>| {
+        let members = sets.members(pod);
+        let class = classes
+            .entry((pod.priority, Key(pod), Saying(pod), members.clone()))
+            .or_insert_with(|| Class {
+                sample: pod.clone(),
+                terms: sets.terms(pod),
+                sets: members,
+                pods: Vec::new(),
+                promised: 0,
+                index: 0,
+                name: OnceCell::new(),
+            });
+        match count {
+            None => class.pods.push(pod.clone()),
+            Some(count) => class.promised = class.promised.saturating_add(count),
+        }
+    };
+    pods.for_each(|pod| class_of(pod, None));
+    promised.for_each(|(pod, count)| class_of(pod, Some(count)));
     let mut classes: Vec<Class> = classes.into_values().collect();
     for class in &mut classes {
         class.pods.sort_by(|a, b| age(a).cmp(&age(b)));
@@ -175,6 +250,9 @@ pub(crate) fn fold<'a>(
             .then_with(|| size(b).cmp(&size(a)))
             .then_with(|| oldest(a).cmp(&oldest(b)))
     });
+    for (index, class) in classes.iter_mut().enumerate() {
+        class.index = index;
+    }
     classes
 }
 

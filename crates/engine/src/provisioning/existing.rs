@@ -7,6 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::class::Class;
+use super::lot::{Lot, Taken};
+use super::tally::{Rule, Tally};
 use crate::daemons;
 use crate::plan::Nomination;
 use crate::pod::{Pod, PodKey};
@@ -24,6 +26,8 @@ struct Room<'a> {
     ports: Vec<(String, String, i32)>,
     /// Pods of each class that the machine was ordered for and that have not been placed here.
     planned: BTreeMap<&'a str, u32>,
+    /// The pods here that others mind.
+    tally: Tally,
     /// How many pods that wait have been placed here.
     expected: u32,
 }
@@ -47,32 +51,35 @@ enum Spread {
     Widest,
 }
 
-/// Places pods on capacity that is there or on its way, and takes them out of `classes`. Where an
+/// Places pods on capacity that is there or on its way, and takes them out of `lots`. Where an
 /// earlier plan has put a pod comes first; others go to the tightest place. If pods are left over
-/// then, other ways are tried before anything is ordered.
+/// then, other ways are tried before anything is ordered. `tallies` counts the pods on each node of
+/// the snapshot that others mind.
 pub(crate) fn place(
-    classes: &mut Vec<Class>,
+    lots: &mut Vec<Lot>,
     snapshot: &Snapshot,
     residents: &Residents<'_>,
+    tallies: &[Tally],
 ) -> Placed {
-    let mut rooms = rooms(snapshot, residents);
-    let names: Vec<String> = classes.iter().map(Class::name).collect();
-    let mut nominations = remembered(classes, &names, &mut rooms, snapshot);
-    let left = |classes: &[Class]| classes.iter().map(|c| u64::from(c.count())).sum::<u64>();
-    let mut best: Option<(Vec<Class>, Vec<Room<'_>>, Vec<Nomination>)> = None;
-    for spread in [Spread::Tightest, Spread::Oldest, Spread::Widest] {
-        let (mut classes, mut rooms) = (classes.clone(), rooms.clone());
-        let found = fill_up(&mut classes, &names, &mut rooms, spread);
-        if best.as_ref().is_none_or(|(best, ..)| left(&classes) < left(best)) {
-            best = Some((classes, rooms, found));
+    let mut rooms = rooms(snapshot, residents, tallies);
+    let mut nominations = remembered(lots, &mut rooms, snapshot);
+    let left = |lots: &[Lot]| lots.iter().map(|lot| u64::from(lot.pods())).sum::<u64>();
+    if left(lots) > 0 && !rooms.is_empty() {
+        let mut best: Option<(Vec<Lot>, Vec<Room<'_>>, Vec<Nomination>)> = None;
+        for spread in [Spread::Tightest, Spread::Oldest, Spread::Widest] {
+            let (mut lots, mut rooms) = (lots.clone(), rooms.clone());
+            let found = fill_up(&mut lots, &mut rooms, spread);
+            if best.as_ref().is_none_or(|(best, ..)| left(&lots) < left(best)) {
+                best = Some((lots, rooms, found));
+            }
+            if best.as_ref().is_some_and(|(best, ..)| left(best) == 0) {
+                break;
+            }
         }
-        if best.as_ref().is_some_and(|(best, ..)| left(best) == 0) {
-            break;
+        if let Some((remaining, filled, found)) = best {
+            (*lots, rooms) = (remaining, filled);
+            nominations.extend(found);
         }
-    }
-    if let Some((remaining, filled, found)) = best {
-        (*classes, rooms) = (remaining, filled);
-        nominations.extend(found);
     }
     nominations.sort_by(|a, b| a.pod.cmp(&b.pod));
     let expecting = rooms.iter().filter(|room| room.expected > 0);
@@ -81,60 +88,82 @@ pub(crate) fn place(
 }
 
 /// Places pods where earlier plans have put them.
-fn remembered(
-    classes: &mut [Class],
-    names: &[String],
-    rooms: &mut [Room<'_>],
-    snapshot: &Snapshot,
-) -> Vec<Nomination> {
+fn remembered(lots: &mut [Lot], rooms: &mut [Room<'_>], snapshot: &Snapshot) -> Vec<Nomination> {
     let mut nominations = Vec::new();
     let by_name: BTreeMap<&str, usize> =
         rooms.iter().enumerate().map(|(index, room)| (&*room.state.node.name, index)).collect();
-    for (class, name) in classes.iter_mut().zip(names) {
-        let pods = std::mem::take(&mut class.pods);
-        for pod in pods {
-            let key = (pod.namespace.clone(), pod.name.clone());
-            let room = snapshot.nominations.get(&key).and_then(|name| by_name.get(name.as_str()));
-            match room.map(|index| &mut rooms[*index]) {
-                Some(room) if room.fits(&pod) > 0 => {
-                    room.take(&class.sample, name, 1);
-                    nominations.push(room.nomination(key));
-                }
-                _ => class.pods.push(pod),
-            }
+    let nominated = |pod: &Pod| {
+        let key = (pod.namespace.clone(), pod.name.clone());
+        snapshot.nominations.get(&key).and_then(|name| by_name.get(name.as_str())).copied()
+    };
+    for lot in lots {
+        let first = lot.parts.iter().flat_map(|part| &part.pods).find_map(|pod| nominated(pod));
+        if let Some(room) = first.filter(|_| lot.bundle).map(|index| &mut rooms[index]) {
+            room.fill(lot, 1, &mut nominations);
         }
-        for room in &mut *rooms {
-            let planned = room.planned_for(name, class);
-            room.fill(class, name, planned, &mut nominations);
+        for part in 0..lot.parts.len() {
+            if !lot.bundle {
+                for pod in std::mem::take(&mut lot.parts[part].pods) {
+                    match nominated(&pod).map(|index| &mut rooms[index]) {
+                        Some(room) if room.fits(&lot.sample, &lot.rule) > 0 => {
+                            let taken = Taken::one(&pod, &lot.parts[part]);
+                            room.take(lot, 1, taken, &mut nominations);
+                        }
+                        _ => lot.parts[part].pods.push(pod),
+                    }
+                }
+            }
+            // A machine that was ordered for pods of a class takes as many, whichever they are.
+            for room in &mut *rooms {
+                let planned = room.planned_for(&lot.parts[part]);
+                let count = planned.min(lot.parts[part].count());
+                if count == 0 {
+                    continue;
+                }
+                if lot.bundle {
+                    room.fill(lot, 1, &mut nominations);
+                } else {
+                    let count = room.fits(&lot.sample, &lot.rule).min(count);
+                    let taken = lot.take_part(part, count);
+                    room.take(lot, count, taken, &mut nominations);
+                }
+            }
         }
     }
     nominations
 }
 
-/// Places as many pods as fit, class by class.
-fn fill_up(
-    classes: &mut [Class],
-    names: &[String],
-    rooms: &mut [Room<'_>],
-    spread: Spread,
-) -> Vec<Nomination> {
+/// Places as many pods as fit, lot by lot.
+fn fill_up(lots: &mut [Lot], rooms: &mut [Room<'_>], spread: Spread) -> Vec<Nomination> {
     let mut nominations = Vec::new();
-    for (class, name) in classes.iter_mut().zip(names).filter(|(class, _)| class.count() > 0) {
-        // Which room is the tightest changes with each class.
-        rooms.sort_by_cached_key(|room| room.rank(spread));
-        for room in &mut *rooms {
-            if class.count() == 0 {
+    // Those that need others come again once these are there.
+    let needy: Vec<usize> = (0..lots.len()).filter(|at| !lots[*at].rule.needs.is_empty()).collect();
+    for at in (0..lots.len()).chain(needy) {
+        let lot = &mut lots[at];
+        if lot.count() == 0 {
+            continue;
+        }
+        // Which room is the tightest changes with each lot.
+        let fitting = |room: &&mut Room<'_>| room.fits(&lot.sample, &lot.rule) > 0;
+        let mut open: Vec<&mut Room<'_>> = rooms.iter_mut().filter(fitting).collect();
+        open.sort_by_cached_key(|room| room.rank(spread));
+        for room in open {
+            if lot.count() == 0 {
                 break;
             }
-            room.fill(class, name, u32::MAX, &mut nominations);
+            room.fill(lot, u32::MAX, &mut nominations);
         }
     }
     nominations
 }
 
-fn rooms<'a>(snapshot: &'a Snapshot, residents: &'a Residents<'a>) -> Vec<Room<'a>> {
-    let usable = |state: &&StateNode| !state.deleting && !state.node.unschedulable;
-    let room = |state: &'a StateNode| {
+fn rooms<'a>(
+    snapshot: &'a Snapshot,
+    residents: &'a Residents<'a>,
+    tallies: &[Tally],
+) -> Vec<Room<'a>> {
+    let usable = |(_, state): &(usize, &StateNode)| !state.deleting && !state.node.unschedulable;
+    let room = |(index, state): (usize, &'a StateNode)| {
         let mut free = state.node.allocatable.clone();
         free.subtract(&residents.used(state));
         let bound = residents.bound(state);
@@ -143,9 +172,10 @@ fn rooms<'a>(snapshot: &'a Snapshot, residents: &'a Residents<'a>) -> Vec<Room<'
         let here = bound.iter().chain(residents.nominated(state)).chain(&missing);
         let ports = here.flat_map(|pod| pod.constraints.host_ports.iter().cloned()).collect();
         let planned = state.planned.iter().map(|(class, count)| (class.as_str(), *count)).collect();
-        Room { state, bound, free, ports, planned, expected: 0 }
+        let tally = tallies.get(index).cloned().unwrap_or_default();
+        Room { state, bound, free, ports, planned, tally, expected: 0 }
     };
-    snapshot.nodes.iter().filter(usable).map(room).collect()
+    snapshot.nodes.iter().enumerate().filter(usable).map(room).collect()
 }
 
 impl Room<'_> {
@@ -162,7 +192,7 @@ impl Room<'_> {
     }
 
     /// How many pods like `pod` fit.
-    fn fits(&self, pod: &Pod) -> u32 {
+    fn fits(&self, pod: &Pod, rule: &Rule) -> u32 {
         let fit = copies(&self.free, &pod.requests);
         let node = &self.state.node;
         let name = self.state.has_node.then_some(node.name.as_str());
@@ -173,37 +203,47 @@ impl Room<'_> {
         {
             return 0;
         }
-        if ports.is_empty() { fit } else { 1 }
+        let fit = if ports.is_empty() { fit } else { 1 };
+        self.tally.room(rule, fit)
     }
 
     /// How many pods of the class the machine was ordered for and still waits for.
-    fn planned_for(&self, name: &str, class: &Class) -> u32 {
-        let Some(planned) = self.planned.get(name).copied().filter(|planned| *planned > 0) else {
+    fn planned_for(&self, class: &Class) -> u32 {
+        if self.planned.is_empty() {
             return 0;
-        };
+        }
+        let planned = self.planned.get(class.name()).copied().filter(|planned| *planned > 0);
+        let Some(planned) = planned else { return 0 };
         let arrived = self.bound.iter().filter(|pod| class.is_like(pod)).count();
         planned.saturating_sub(u32::try_from(arrived).unwrap_or(u32::MAX))
     }
 
-    fn take(&mut self, pod: &Pod, class: &str, count: u32) {
-        self.free.subtract(&pod.requests.times(count));
-        self.ports.extend_from_slice(&pod.constraints.host_ports);
-        self.expected = self.expected.saturating_add(count);
-        if let Some(planned) = self.planned.get_mut(class) {
-            *planned = planned.saturating_sub(count);
+    /// Takes in pods that were taken out of the lot: `count` units.
+    fn take(&mut self, lot: &Lot, count: u32, taken: Taken, to: &mut Vec<Nomination>) {
+        if count == 0 {
+            return;
         }
+        self.free.subtract(&lot.sample.requests.times(count));
+        self.ports.extend_from_slice(&lot.sample.constraints.host_ports);
+        self.tally.join(&lot.rule, count);
+        for (class, count) in &taken.planned {
+            self.expected = self.expected.saturating_add(*count);
+            if let Some(planned) = self.planned.get_mut(class.as_str()) {
+                *planned = planned.saturating_sub(*count);
+            }
+        }
+        to.extend(taken.pods.into_iter().map(|pod| self.nomination(pod)));
     }
 
-    /// Takes as many pods out of the class as fit, `most` at most.
-    fn fill(&mut self, class: &mut Class, name: &str, most: u32, to: &mut Vec<Nomination>) {
-        let most = most.min(class.count());
+    /// Takes as many units out of the lot as fit, `most` at most.
+    fn fill(&mut self, lot: &mut Lot, most: u32, to: &mut Vec<Nomination>) {
+        let most = most.min(lot.count());
         if most == 0 {
             return;
         }
-        let count = self.fits(&class.sample).min(most);
-        self.take(&class.sample, name, count);
-        let (pods, _) = class.take(count);
-        to.extend(pods.into_iter().map(|pod| self.nomination(pod)));
+        let count = self.fits(&lot.sample, &lot.rule).min(most);
+        let taken = lot.take(count);
+        self.take(lot, count, taken, to);
     }
 
     fn nomination(&self, pod: PodKey) -> Nomination {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use aerostat_api::{Requirement, labels};
 
-use super::class::Class;
 use super::domain::{Domain, Domains, covers};
+use super::lot::Lot;
 use super::market::{self, Offer, Store};
 use super::packing::Bin;
 use crate::cost::{self, Price};
@@ -29,7 +29,6 @@ pub(crate) struct Draft<'d, 'a> {
     types: Vec<Vec<&'d Offer<'a>>>,
     /// What the pods ask for.
     load: Resources,
-    planned: String,
     pods: u32,
     settings: &'d Settings,
 }
@@ -38,14 +37,14 @@ impl<'d, 'a> Draft<'d, 'a> {
     pub(crate) fn new(
         domains: &'d Domains<'_, 'a>,
         bin: &Bin,
-        classes: &[Class],
+        lots: &[Lot],
         settings: &'d Settings,
     ) -> Self {
         let (store, domain) = (domains.store(bin.domain), domains.get(bin.domain));
-        let (mut load, mut planned) = (Resources::default(), Vec::new());
-        for (class, count) in classes.iter().zip(&bin.counts).filter(|(_, count)| **count > 0) {
-            load.add(&class.sample.requests.times(*count));
-            planned.push(format!("{}={count}", class.name()));
+        let (mut load, mut pods) = (Resources::default(), 0);
+        for (lot, count) in lots.iter().zip(&bin.counts).filter(|(_, count)| **count > 0) {
+            load.add(&lot.sample.requests.times(*count));
+            pods += lot.pods_of(*count);
         }
         let mut by_kind: BTreeMap<usize, Vec<&Offer<'_>>> = BTreeMap::new();
         for at in domain.offers.iter() {
@@ -59,8 +58,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             offers.sort_by(|a, b| order(a).cmp(&order(b)));
         }
         types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
-        let planned = planned.join(",");
-        Self { store, domain, types, load, planned, pods: bin.counts.iter().sum(), settings }
+        Self { store, domain, types, load, pods, settings }
     }
 
     /// One of the machines. Takes what its alternatives may have or cost more than `counted` of
@@ -138,7 +136,6 @@ impl<'d, 'a> Draft<'d, 'a> {
             (labels::NODEPOOL_HASH, pool.hash.as_str()),
             (labels::NODEPOOL_HASH_VERSION, HASH_VERSION),
             (labels::MIN_VALUES_RELAXED, if relaxed { "true" } else { "false" }),
-            (labels::PLANNED_PODS, self.planned.as_str()),
         ] {
             annotations.insert(key.to_owned(), value.to_owned());
         }

@@ -222,7 +222,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
 const SHARE_BITS: u32 = 20;
 
 /// The largest share of `room` that `request` takes of any dimension; `None` if it does not fit.
-fn share(room: &[i64], request: &[i64]) -> Option<u64> {
+pub(super) fn share(room: &[i64], request: &[i64]) -> Option<u64> {
     let mut largest = 0;
     for (room, request) in room.iter().zip(request).filter(|(_, request)| **request > 0) {
         if request > room {

@@ -6,15 +6,18 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::class::{self, Class};
 use super::preemption;
+use super::topology::sets::Sets;
 use crate::pod::{Pod, PodKey};
 use crate::report::Unplaced;
 use crate::residents::Residents;
 use crate::snapshot::Snapshot;
 
 /// The pods that a plan is about.
-pub(crate) struct Pending {
+pub(crate) struct Pending<'a> {
     /// Those that need capacity now.
     pub(crate) classes: Vec<Class>,
+    /// What they and the pods on nodes say of each other.
+    pub(crate) sets: Sets<'a>,
     /// Those that leave it to the scheduler's preemption for the moment.
     pub(crate) waiting: Vec<PodKey>,
     /// Those that cannot be planned for.
@@ -25,11 +28,18 @@ pub(crate) struct Pending {
 
 /// Finds the pods that the scheduler has looked at in vain, and what belongs to them: siblings that
 /// it has not looked at yet, and pods that their owners have promised.
-pub(crate) fn pending(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Pending {
+pub(crate) fn pending<'a>(
+    snapshot: &'a Snapshot,
+    residents: &Residents<'a>,
+    now: Timestamp,
+) -> Pending<'a> {
     let grace = SignedDuration::try_from(snapshot.settings.preemption_grace)
         .unwrap_or(SignedDuration::ZERO);
-    let mut found =
-        Pending { classes: Vec::new(), waiting: Vec::new(), unplaced: Vec::new(), next: None };
+    let asking = snapshot.pods.iter().filter(|pod| is_provisionable(pod));
+    let asking = asking.chain(snapshot.promised.iter().map(|promise| &promise.pod));
+    let sets = Sets::of(asking.map(|pod| &**pod), residents.all(), &snapshot.namespaces);
+    let (classes, waiting, unplaced) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Pending { classes, sets, waiting, unplaced, next: None };
     let (mut due, mut hopeful, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     for pod in snapshot.pods.iter().filter(|pod| is_provisionable(pod)) {
         let Some(since) = pod.unschedulable_since else {
@@ -41,20 +51,20 @@ pub(crate) fn pending(snapshot: &Snapshot, residents: &Residents<'_>, now: Times
         } else if pod.preempts && now < after(since, grace) {
             hopeful.push(pod);
         } else {
-            due.push(pod.clone());
+            due.push(pod);
         }
     }
 
-    let hopeful = class::fold(hopeful.into_iter(), std::iter::empty());
-    let served = preemption::served(&hopeful, snapshot, residents);
-    for (class, served) in hopeful.into_iter().zip(served) {
-        let (waiting, others) = class.pods.split_at(class.pods.len().min(served as usize));
-        let waits = waiting.iter().filter_map(|pod| Some(after(pod.unschedulable_since?, grace)));
+    let classes = class::fold(hopeful.iter().copied(), std::iter::empty(), &mut found.sets);
+    let served = preemption::served(&classes, snapshot, residents);
+    for (class, served) in classes.into_iter().zip(served) {
+        let waiting = class.pods.iter().take(served as usize);
+        let waits = waiting.clone().filter_map(|pod| Some(after(pod.unschedulable_since?, grace)));
         found.next = found.next.into_iter().chain(waits).min();
-        found.waiting.extend(waiting.iter().map(|pod| key(pod)));
-        due.extend_from_slice(others);
+        found.waiting.extend(waiting.map(|pod| key(pod)));
     }
     found.waiting.sort();
+    due.extend(hopeful.into_iter().filter(|pod| found.waiting.binary_search(&key(pod)).is_err()));
 
     let owners: BTreeSet<String> =
         due.iter().filter_map(|pod| Some(pod.owner.as_ref()?.uid.clone())).collect();
@@ -65,8 +75,8 @@ pub(crate) fn pending(snapshot: &Snapshot, residents: &Residents<'_>, now: Times
     let siblings = fresh.into_iter().filter(|pod| belongs(pod));
     let promised = snapshot.promised.iter().filter(|p| p.count > 0 && belongs(&p.pod));
     let promised: Vec<_> = promised.map(|promise| (&promise.pod, promise.count)).collect();
-    due.extend(siblings.cloned());
-    found.classes = class::fold(due.iter(), promised.into_iter());
+    due.extend(siblings);
+    found.classes = class::fold(due.into_iter(), promised.into_iter(), &mut found.sets);
     found
 }
 

@@ -1,0 +1,387 @@
+//! Constraints between pods: affinity, anti-affinity and topology spread.
+//!
+//! Whatever is about zones, capacity types or any other label but the host name is settled before
+//! pods are placed: pods are shared out over the values of the label, and each share is kept to its
+//! value as by a node selector. What is about host names becomes a rule that each machine keeps
+//! while it is filled; pods that want to be together on one machine are placed as one bundle.
+//!
+//! A pod that a constraint counts but that has none itself goes where it likes, and counts where it
+//! is once it is there. Sources: kubernetes `pkg/scheduler/framework/plugins/{interpodaffinity,
+//! podtopologyspread}`, kubernetes-sigs/karpenter `pkg/controllers/provisioning/scheduling/
+//! {topology,topologygroup}.go`.
+
+mod assign;
+mod board;
+mod bundle;
+pub(crate) mod hosts;
+mod offered;
+mod places;
+pub(crate) mod sets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use aerostat_api::labels::HOSTNAME;
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
+
+use self::assign::{Asking, share_out};
+use self::board::Board;
+use self::hosts::Hosts;
+use self::offered::Offered;
+use self::places::Places;
+use self::sets::{Sets, Terms};
+use super::class::{Class, by_constraints};
+use super::lot::Lot;
+use super::tally::Tally;
+use crate::pod::{Constraints, Pod};
+use crate::residents::Residents;
+use crate::snapshot::Snapshot;
+
+/// The most pods of a class (by its index) for a value of a key, as an earlier try found out.
+pub(crate) type Caps = BTreeMap<(usize, String, String), u32>;
+
+/// Pods whose domains are settled.
+#[derive(Default)]
+pub(crate) struct Settled {
+    pub(crate) lots: Vec<Lot>,
+    /// How many pods of a class were given to a value of a key.
+    pub(crate) given: Caps,
+    /// Pods that no domain can take, and why.
+    pub(crate) refused: Vec<(Class, String)>,
+    /// By node of the snapshot: the pods there that others mind.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// Settles where pods may go. `caps` are limits that an earlier try has run into.
+pub(crate) fn settle<'a>(
+    classes: &[Class],
+    sets: &mut Sets<'a>,
+    snapshot: &'a Snapshot,
+    residents: &Residents<'a>,
+    caps: &Caps,
+) -> Settled {
+    if sets.len() == 0 {
+        let lots = classes.iter().map(|class| Lot::new(class.clone(), Default::default()));
+        return Settled { lots: lots.collect(), ..Settled::default() };
+    }
+    let hosts = Hosts::of(classes, sets, snapshot, residents);
+    let mut settled = Settled::default();
+    let items = bundle::items(classes, &hosts, &mut settled.refused);
+    let mut board = Board::default();
+    let mut keys: BTreeSet<String> = BTreeSet::new();
+    for item in &items {
+        item.announce(&mut board, &mut keys);
+    }
+    for pod in residents.all() {
+        for (key, set) in &sets.shunned(pod).anti {
+            if key != HOSTNAME {
+                board.avoid(key, *set);
+            }
+        }
+    }
+    let concerned = |item: &Item| !board.concerning(&item.sets).is_empty();
+    let work =
+        items.iter().any(|item| item.lot.bundle || !item.keys().is_empty() || concerned(item));
+    if !work {
+        settled.lots = merge(items.into_iter().map(|item| item.lot).collect());
+        settled.tallies = hosts.tallies;
+        return settled;
+    }
+    board.count_residents(sets, snapshot, residents);
+    let samples: Vec<&Pod> = items.iter().map(|item| &*item.lot.sample).collect();
+    let offered = Offered::new(snapshot, &samples, &keys);
+    let mut settler = Settler {
+        places: Places::new(snapshot, residents, offered),
+        board,
+        caps,
+        order: order(&items),
+        items: items.into_iter().map(Some).collect(),
+        settled,
+    };
+    for at in settler.order.clone() {
+        settler.settle(at);
+    }
+    let mut settled = settler.settled;
+    settled.lots.sort_by_key(|lot| lot.parts.first().map(|part| part.index));
+    settled.lots = merge(settled.lots);
+    settled.tallies = hosts.tallies;
+    settled
+}
+
+/// A lot whose domains are still to be settled.
+pub(crate) struct Item {
+    pub(crate) lot: Lot,
+    pub(crate) terms: Rc<Terms>,
+    pub(crate) sets: Rc<[usize]>,
+}
+
+impl Item {
+    /// The keys besides the host name that its terms are about.
+    fn keys(&self) -> BTreeSet<String> {
+        let keys = self.terms.about().map(|(key, _)| key).filter(|key| *key != HOSTNAME);
+        keys.map(str::to_owned).collect()
+    }
+
+    /// Tells the board what will be counted.
+    fn announce(&self, board: &mut Board, keys: &mut BTreeSet<String>) {
+        keys.extend(self.keys());
+        for (key, set) in self.terms.affinity.iter().filter(|(key, _)| key != HOSTNAME) {
+            board.need(key, *set);
+        }
+        for (key, set) in self.terms.anti.iter().filter(|(key, _)| key != HOSTNAME) {
+            board.counter(key, *set, None);
+            board.avoid_later(key, *set);
+        }
+        for term in self.terms.spread.iter().filter(|term| term.key != HOSTNAME) {
+            board.counter(&term.key, term.set, Some((&self.lot.sample, term)));
+        }
+    }
+}
+
+/// The order of settling: by priority, those that keep others off first.
+fn order(items: &[Item]) -> Vec<usize> {
+    let shy = |item: &Item| item.terms.anti.iter().any(|(key, _)| key != HOSTNAME);
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|at| {
+        let item = &items[*at];
+        (std::cmp::Reverse(item.lot.sample.priority), !shy(item), *at)
+    });
+    order
+}
+
+struct Settler<'c, 'a, 'r> {
+    places: Places<'a, 'r>,
+    board: Board,
+    caps: &'c Caps,
+    order: Vec<usize>,
+    items: Vec<Option<Item>>,
+    settled: Settled,
+}
+
+impl Settler<'_, '_, '_> {
+    fn settle(&mut self, at: usize) {
+        let Some(item) = self.items[at].take() else { return };
+        // Pods that it needs come first; who waits for each other in a circle finds nobody.
+        for (key, set) in item.terms.affinity.iter().filter(|(key, _)| key != HOSTNAME) {
+            if item.sets.contains(set) {
+                continue;
+            }
+            for other in self.order.clone() {
+                if !self.board.is_awaited(key, *set) {
+                    break;
+                }
+                let is_one = |item: &Item| item.sets.contains(set);
+                if self.items[other].as_ref().is_some_and(is_one) {
+                    self.settle(other);
+                }
+            }
+        }
+        let mut keys = item.keys();
+        keys.extend(self.board.concerning(&item.sets));
+        let mut lots = vec![item.lot.clone()];
+        for key in &keys {
+            lots = lots.into_iter().flat_map(|lot| self.split(&item, lot, key)).collect();
+        }
+        for (key, set) in item.terms.anti.iter().filter(|(key, _)| key != HOSTNAME) {
+            self.board.avoided(key, *set);
+        }
+        for mut lot in lots {
+            if lot.bundle
+                && let Some(rest) = self.places.trim(&mut lot)
+            {
+                let why = "unsatisfiable topology constraint for pod affinity, \
+                           key=kubernetes.io/hostname: no machine has room for all of them";
+                self.settled.refused.extend(rest.into_iter().map(|c| (c, why.to_owned())));
+            }
+            self.settled.lots.push(lot);
+        }
+    }
+
+    /// Shares a lot out over the values of a key.
+    fn split(&mut self, item: &Item, lot: Lot, key: &str) -> Vec<Lot> {
+        let places = self.places.of(&lot.sample, key);
+        let by_place = |f: &mut dyn FnMut(&str) -> u32| -> Vec<u32> {
+            places.iter().map(|place| f(&place.value)).collect()
+        };
+        let memories = self.places.remembered(&lot, key);
+        let remembered = by_place(&mut |value| memories.at(value));
+        let index = lot.parts.first().map_or(0, |part| part.index);
+        let caps = self.caps;
+        let cap = |value: &str| caps.get(&(index, key.to_owned(), value.to_owned())).copied();
+        let caps = by_place(&mut |value| cap(value).unwrap_or(u32::MAX));
+        let suits = places.iter().map(|place| self.followers(item, key, &place.value)).collect();
+        let single = item.terms.spread.iter().all(|term| term.key != key);
+        let rooms = places.iter().map(|place| match single || place.cost.is_none() {
+            true => self.places.room(&lot.sample, key, &place.value, lot.count()),
+            false => 0,
+        });
+        let rooms = rooms.collect();
+        let asking = Asking {
+            sample: &lot.sample,
+            terms: &item.terms,
+            sets: &item.sets,
+            count: lot.count(),
+            weight: lot.pods_of(1),
+            remembered,
+            caps,
+            suits,
+            rooms,
+            others: self.places.all(key),
+        };
+        let (shares, why) = share_out(&mut self.board, key, &places, &asking);
+        if let [(values, count)] = shares.as_slice()
+            && values.is_empty()
+            && *count == lot.count()
+        {
+            return vec![lot];
+        }
+        let (lots, rest) = divide(lot, key, &shares, |pod| memories.of(pod));
+        for lot in &lots {
+            let Some((_, values)) = lot.pins.last() else { continue };
+            if let [value] = values.as_slice() {
+                let key = (index, key.to_owned(), value.clone());
+                *self.settled.given.entry(key).or_insert(0) += lot.count();
+            }
+        }
+        if let Some(why) = why {
+            self.settled.refused.extend(rest.into_iter().map(|class| (class, why.clone())));
+        }
+        lots
+    }
+
+    /// How many pods that are still to be settled want to follow the item's and could at `value`.
+    fn followers(&mut self, item: &Item, key: &str, value: &str) -> u64 {
+        if !item.sets.iter().any(|set| self.board.is_awaited(key, *set)) {
+            return 0;
+        }
+        let mut followers = 0;
+        for other in self.items.iter().flatten() {
+            let mut needs = other.terms.affinity.iter();
+            if needs.any(|(of, set)| of == key && item.sets.contains(set)) {
+                let places = self.places.of(&other.lot.sample, key);
+                if places.iter().any(|place| place.value == value) {
+                    followers += u64::from(other.lot.pods());
+                }
+            }
+        }
+        followers
+    }
+}
+
+/// Divides the pods of a lot: each share is kept to its values. Pods that earlier plans have put
+/// somewhere stay there as far as the shares allow. What is left over is returned by class.
+fn divide(
+    mut lot: Lot,
+    key: &str,
+    shares: &assign::Shares,
+    home: impl Fn(&Pod) -> Option<String>,
+) -> (Vec<Lot>, Vec<Class>) {
+    let share = |values: &Vec<String>| {
+        let sample = if values.is_empty() {
+            lot.sample.clone()
+        } else {
+            Arc::new(kept_to(&lot.sample, key, values))
+        };
+        let mut pins = lot.pins.clone();
+        if !values.is_empty() {
+            pins.push((key.to_owned(), values.clone()));
+        }
+        let parts = lot.parts.iter().map(Class::emptied).collect();
+        Lot { sample, rule: lot.rule.clone(), pins, bundle: lot.bundle, parts }
+    };
+    let mut lots: Vec<Lot> = shares.iter().map(|(values, _)| share(values)).collect();
+    if lot.bundle {
+        if let Some(whole) = lots.first_mut() {
+            whole.parts = std::mem::take(&mut lot.parts);
+        }
+        return (lots, lot.parts);
+    }
+    let mut open: Vec<u32> = shares.iter().map(|(_, count)| *count).collect();
+    for (part, class) in lot.parts.iter_mut().enumerate() {
+        let mut others = Vec::new();
+        for pod in std::mem::take(&mut class.pods) {
+            let home = home(&pod).and_then(|home| {
+                let is_home = |(values, _): &(Vec<String>, u32)| values.contains(&home);
+                shares.iter().position(is_home).filter(|at| open[*at] > 0)
+            });
+            match home {
+                Some(at) => {
+                    open[at] -= 1;
+                    lots[at].parts[part].pods.push(pod);
+                }
+                None => others.push(pod),
+            }
+        }
+        class.pods = others;
+    }
+    for (part, class) in lot.parts.iter_mut().enumerate() {
+        for (at, open) in open.iter_mut().enumerate() {
+            let some = class.count().min(*open);
+            *open -= some;
+            let (pods, promised) = class.take(some);
+            lots[at].parts[part].pods.extend(pods);
+            lots[at].parts[part].promised += promised;
+        }
+    }
+    for lot in &mut lots {
+        lot.parts.retain(|part| part.count() > 0);
+    }
+    lots.retain(|lot| !lot.parts.is_empty());
+    lot.parts.retain(|part| part.count() > 0);
+    (lots, lot.parts)
+}
+
+/// The pod with a node selector more. What it says of other pods is settled by that.
+fn kept_to(pod: &Pod, key: &str, values: &[String]) -> Pod {
+    let mut constraints = Constraints {
+        pod_affinity: Vec::new(),
+        pod_anti_affinity: Vec::new(),
+        spread: Vec::new(),
+        ..pod.constraints.clone()
+    };
+    if let [value] = values {
+        constraints.node_selector.insert(key.to_owned(), value.clone());
+    } else {
+        let requirement = NodeSelectorRequirement {
+            key: key.to_owned(),
+            operator: "In".to_owned(),
+            values: Some(values.to_vec()),
+        };
+        let terms =
+            constraints.node_affinity.get_or_insert_with(|| vec![NodeSelectorTerm::default()]);
+        for term in terms {
+            term.match_expressions.get_or_insert_default().push(requirement.clone());
+        }
+    }
+    Pod { constraints, ..pod.clone() }
+}
+
+/// Makes one of lots that have come to the same.
+fn merge(lots: Vec<Lot>) -> Vec<Lot> {
+    let compare = |a: &Lot, b: &Lot| {
+        (a.sample.priority.cmp(&b.sample.priority))
+            .then_with(|| a.sample.requests.cmp(&b.sample.requests))
+            .then_with(|| a.rule.cmp(&b.rule))
+            .then_with(|| a.pins.cmp(&b.pins))
+            .then_with(|| by_constraints(&a.sample.constraints, &b.sample.constraints))
+    };
+    let mut order: Vec<usize> = (0..lots.len()).collect();
+    order.sort_by(|a, b| compare(&lots[*a], &lots[*b]).then(a.cmp(b)));
+    let mut first: Vec<usize> = (0..lots.len()).collect();
+    for pair in order.windows(2) {
+        let (one, next) = (&lots[pair[0]], &lots[pair[1]]);
+        if !one.bundle && !next.bundle && compare(one, next).is_eq() {
+            first[pair[1]] = first[pair[0]];
+        }
+    }
+    let mut merged: Vec<Option<Lot>> = Vec::new();
+    for (at, lot) in lots.into_iter().enumerate() {
+        merged.push(None);
+        match &mut merged[first[at]] {
+            Some(known) => known.parts.extend(lot.parts),
+            none => *none = Some(lot),
+        }
+    }
+    merged.into_iter().flatten().collect()
+}

@@ -1,0 +1,149 @@
+//! Pods that want to be together on one machine, as units.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use aerostat_api::labels::HOSTNAME;
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
+
+use super::Item;
+use super::hosts::Hosts;
+use super::sets::Terms;
+use crate::pod::{Constraints, Pod};
+use crate::provisioning::class::{Class, by_constraints};
+use crate::provisioning::lot::Lot;
+use crate::resources::Resources;
+
+/// The most node selector terms that a bundle may come to.
+const TERMS: usize = 64;
+
+/// Makes a lot of each class, or of all classes that want to be on one machine with each other.
+/// Classes that need pods that do not exist are refused.
+pub(super) fn items(
+    classes: &[Class],
+    hosts: &Hosts,
+    refused: &mut Vec<(Class, String)>,
+) -> Vec<Item> {
+    let mut members: Vec<bool> = Vec::new();
+    for set in classes.iter().flat_map(|class| class.sets.iter()) {
+        members.resize(members.len().max(set + 1), false);
+        members[*set] = true;
+    }
+    let is_there = |set: usize| hosts.is_present(set) || members.get(set) == Some(&true);
+    let mut items: Vec<Item> = Vec::new();
+    let mut bundles: BTreeMap<usize, usize> = BTreeMap::new();
+    for class in classes {
+        let mut needs = class.terms.affinity.iter().filter(|(key, _)| key == HOSTNAME);
+        if needs.clone().any(|(_, set)| !is_there(*set)) {
+            refused.push((
+                class.clone(),
+                format!(
+                    "unsatisfiable topology constraint for pod affinity, key={HOSTNAME}: no pod \
+                     matches"
+                ),
+            ));
+            continue;
+        }
+        let own = |set: usize| class.sets.contains(&set) && !hosts.is_present(set);
+        let Some((_, set)) = needs.find(|(_, set)| own(*set)) else {
+            items.push(single(class, hosts));
+            continue;
+        };
+        match bundles.get(set).map(|at| &mut items[*at]) {
+            None => {
+                let mut item = single(class, hosts);
+                item.lot.bundle = true;
+                item.lot.sample =
+                    Arc::new(whole(&class.sample, &class.sample.requests.times(class.count())));
+                item.lot.rule = hosts.rule(&item.sets, &item.terms, &item.sets);
+                bundles.insert(*set, items.len());
+                items.push(item);
+            }
+            Some(item) => {
+                if !join(item, class, hosts) {
+                    // It cannot be one unit with the others, but may follow them.
+                    items.push(single(class, hosts));
+                }
+            }
+        }
+    }
+    items
+}
+
+fn single(class: &Class, hosts: &Hosts) -> Item {
+    let rule = hosts.rule(&class.sets, &class.terms, &[]);
+    Item {
+        lot: Lot::new(class.clone(), rule),
+        terms: class.terms.clone(),
+        sets: class.sets.clone(),
+    }
+}
+
+/// Adds a class to a bundle; `false` if it cannot be on one machine with it.
+fn join(item: &mut Item, class: &Class, hosts: &Hosts) -> bool {
+    let mine = &item.lot.sample;
+    let Some(constraints) = meet(&mine.constraints, &class.sample.constraints) else {
+        return false;
+    };
+    let mut requests = mine.requests.clone();
+    requests.add(&class.sample.requests.times(class.count()));
+    let pod = Pod { constraints, ..Pod::clone(mine) };
+    item.lot.sample = Arc::new(whole(&pod, &requests));
+    item.lot.parts.push(class.clone());
+    let mut sets: Vec<usize> = item.sets.iter().chain(class.sets.iter()).copied().collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let mut terms = Terms::clone(&item.terms);
+    let more = &class.terms;
+    terms
+        .affinity
+        .extend(more.affinity.iter().filter(|t| !item.terms.affinity.contains(t)).cloned());
+    terms.anti.extend(more.anti.iter().filter(|t| !item.terms.anti.contains(t)).cloned());
+    terms.spread.extend(more.spread.iter().filter(|t| !item.terms.spread.contains(t)).cloned());
+    item.lot.rule = hosts.rule(&sets, &terms, &sets);
+    (item.sets, item.terms) = (sets.into(), Rc::new(terms));
+    true
+}
+
+/// One pod that stands for several.
+fn whole(pod: &Pod, requests: &Resources) -> Pod {
+    Pod { requests: requests.clone(), ..pod.clone() }
+}
+
+/// Constraints of a machine that satisfies both; `None` if there is none, or if it is not easily
+/// said.
+fn meet(a: &Constraints, b: &Constraints) -> Option<Constraints> {
+    if by_constraints(a, b).is_eq() {
+        return Some(a.clone());
+    }
+    let mut met = a.clone();
+    for (key, value) in &b.node_selector {
+        if met.node_selector.insert(key.clone(), value.clone()).is_some_and(|old| old != *value) {
+            return None;
+        }
+    }
+    met.node_affinity = match (&a.node_affinity, &b.node_affinity) {
+        (Some(a), Some(b)) => {
+            let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
+            let both = pairs.map(|(a, b)| NodeSelectorTerm {
+                match_expressions: joined(&a.match_expressions, &b.match_expressions),
+                match_fields: joined(&a.match_fields, &b.match_fields),
+            });
+            let both: Vec<NodeSelectorTerm> = both.take(TERMS + 1).collect();
+            if both.len() > TERMS {
+                return None;
+            }
+            Some(both)
+        }
+        (a, b) => a.as_ref().or(b.as_ref()).cloned(),
+    };
+    met.tolerations.retain(|toleration| b.tolerations.contains(toleration));
+    met.host_ports.extend_from_slice(&b.host_ports);
+    Some(met)
+}
+
+fn joined<T: Clone>(a: &Option<Vec<T>>, b: &Option<Vec<T>>) -> Option<Vec<T>> {
+    let all: Vec<T> = a.iter().chain(b).flatten().cloned().collect();
+    (!all.is_empty()).then_some(all)
+}
