@@ -169,6 +169,8 @@ impl Provisioning {
         for lot in lots.iter().filter(|lot| lot.parts.iter().any(|part| !part.pods.is_empty())) {
             let message = if stores.is_empty() {
                 no_pool(snapshot)
+            } else if !lot.rule.needs.is_empty() {
+                topology::WITHOUT_PEERS.to_owned()
             } else {
                 reasons::message(&lot.sample, &stores, &limits)
             };

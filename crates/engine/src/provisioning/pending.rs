@@ -69,7 +69,7 @@ pub(crate) fn pending<'a>(
     let owners: BTreeSet<String> =
         due.iter().filter_map(|pod| Some(pod.owner.as_ref()?.uid.clone())).collect();
     let belongs = |pod: &Pod| {
-        pod.unsupported.is_empty()
+        unsupported(pod).is_none()
             && pod.owner.as_ref().is_some_and(|owner| owners.contains(&owner.uid))
     };
     let siblings = fresh.into_iter().filter(|pod| belongs(pod));
@@ -90,9 +90,13 @@ fn is_provisionable(pod: &Pod) -> bool {
         && !pod.owner.as_ref().is_some_and(|owner| foreign(&owner.kind))
 }
 
+/// What [`super::topology`] judges, whatever other readers of pods do with it.
+const JUDGED: [&str; 3] = ["pod affinity", "pod anti-affinity", "topology spread constraints"];
+
 /// Why a pod cannot be planned for.
 fn unsupported(pod: &Pod) -> Option<String> {
-    let list = pod.unsupported.join(", ");
+    let foreign = pod.unsupported.iter().filter(|name| !JUDGED.contains(&name.as_str()));
+    let list = foreign.map(String::as_str).collect::<Vec<_>>().join(", ");
     (!list.is_empty()).then(|| format!("{list}: not supported yet, so no capacity is ordered"))
 }
 

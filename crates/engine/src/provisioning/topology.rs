@@ -41,6 +41,11 @@ use crate::snapshot::Snapshot;
 /// The most pods of a class (by its index) for a value of a key, as an earlier try found out.
 pub(crate) type Caps = BTreeMap<(usize, String, String), u32>;
 
+/// Why pods that want to be beside others on a machine got none.
+pub(crate) const WITHOUT_PEERS: &str = "unsatisfiable topology constraint for pod affinity, \
+                                        key=kubernetes.io/hostname: no machine with pods that \
+                                        match has room";
+
 /// Pods whose domains are settled.
 #[derive(Default)]
 pub(crate) struct Settled {

@@ -72,6 +72,9 @@ pub struct Step {
     pods: Vec<PodSpec>,
     #[serde(default)]
     pub remove: Vec<String>,
+    /// Labels of namespaces.
+    #[serde(default)]
+    namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Grace for preemption, in seconds.
     preemption_grace: Option<u64>,
     max_instance_types: Option<usize>,
@@ -112,6 +115,10 @@ struct PodSpec {
     name: String,
     #[serde(default)]
     spec: Option<core::PodSpec>,
+    #[serde(default = "namespace")]
+    namespace: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
     #[serde(default = "one")]
@@ -139,6 +146,9 @@ fn amd64() -> String {
 }
 fn initialized() -> String {
     "Initialized".to_owned()
+}
+fn namespace() -> String {
+    "default".to_owned()
 }
 fn one() -> u32 {
     1
@@ -229,6 +239,7 @@ impl Step {
         if self.best_effort {
             world.snapshot.settings.min_values = MinValuesPolicy::BestEffort;
         }
+        world.snapshot.namespaces.extend(self.namespaces.clone());
         self.remove.iter().for_each(|name| world.remove_pod(name));
         for node in &self.nodes {
             let state = node.state(world, time(&self.at));
@@ -328,7 +339,8 @@ impl PodSpec {
         let pod = core::Pod {
             metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 name: Some(if name.is_empty() { "promised" } else { name }.to_owned()),
-                namespace: Some("default".to_owned()),
+                namespace: Some(self.namespace.clone()),
+                labels: Some(self.labels.clone()),
                 annotations: Some(self.annotations.clone()),
                 ..Default::default()
             },

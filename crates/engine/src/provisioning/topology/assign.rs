@@ -4,7 +4,7 @@
 //! to the one with the fewest, among equals to the cheaper one. Others go to one domain, or are
 //! kept to a set of them.
 
-use super::board::Board;
+use super::board::{Board, Counter};
 use super::sets::{SpreadTerm, Terms};
 use crate::pod::Pod;
 
@@ -52,7 +52,7 @@ pub(crate) fn share_out(
     let split = Split::new(board, key, places, asking);
     let shares = if split.counts_each() { split.one_by_one() } else { split.together() };
     let given: u32 = shares.iter().map(|(_, count)| *count).sum();
-    let why = (given < asking.count).then(|| split.reason(&shares));
+    let blame = (given < asking.count).then(|| split.blame(&shares));
     let (sets, constraints) = (asking.sets, &asking.sample.constraints);
     for (values, count) in &shares {
         match values.as_slice() {
@@ -63,7 +63,11 @@ pub(crate) fn share_out(
             values => board.add_maybe(key, values, sets),
         }
     }
-    (shares, why)
+    (
+        shares,
+        blame
+            .map(|(kind, counter)| reason(kind, key, places, counter.map(|at| board.get(key, at)))),
+    )
 }
 
 /// A spread constraint and the counts that it goes by.
@@ -248,33 +252,52 @@ impl<'i, 'b> Split<'i, 'b> {
         shares
     }
 
-    /// Why not all could be given a domain.
-    fn reason(&self, shares: &Shares) -> String {
-        let taken = |at: usize| shares.iter().any(|(v, _)| v.contains(&self.places[at].value));
-        let (mut kind, mut counter) = ("topology spread", self.spreads.first().map(|s| s.counter));
-        let blocked = (0..self.places.len()).all(|at| !self.allows(at) || taken(at));
-        if counter.is_none() || blocked && !self.places.is_empty() {
-            if let Some((at, _)) = self.affinity.first() {
-                (kind, counter) = ("pod affinity", Some(*at));
-            } else if let Some((at, ..)) = self.anti.first() {
-                (kind, counter) = ("pod anti-affinity", Some(*at));
-            } else if counter.is_none() {
-                kind = "pod anti-affinity";
-            }
-        }
-        let values = self.places.iter().map(|place| place.value.as_str()).collect::<Vec<_>>();
-        let domains = match values.as_slice() {
-            [] => "none: no node and no NodePool that suits the pod has this label".to_owned(),
-            many if many.len() > 10 => {
-                format!("{} and {} more", many[..10].join(", "), many.len() - 10)
-            }
-            few => few.join(", "),
+    /// Which constraint keeps pods from being given a domain, and its counter.
+    fn blame(&self, shares: &Shares) -> (&'static str, Option<usize>) {
+        let is_given = |at: usize| shares.iter().any(|(v, _)| v.contains(&self.places[at].value));
+        let blocked = (0..self.places.len()).all(|at| !self.allows(at) || is_given(at));
+        let spread = self.spreads.first().map(|spread| ("topology spread", Some(spread.counter)));
+        let affinity = self.affinity.first().map(|(at, _)| ("pod affinity", Some(*at)));
+        let anti = self.anti.first().map(|(at, ..)| ("pod anti-affinity", Some(*at)));
+        let first = if blocked && !self.places.is_empty() {
+            affinity.or(anti).or(spread)
+        } else {
+            spread.or(affinity).or(anti)
         };
-        let counts = counter.map(|at| self.board.text(self.key, at)).unwrap_or_default();
-        format!(
-            "unsatisfiable topology constraint for {kind}, key={} (counts = {counts}, podDomains = \
-             {domains})",
-            self.key
-        )
+        // Without a constraint of its own it is others that keep it off.
+        first.unwrap_or(("pod anti-affinity", None))
     }
+}
+
+/// How many domains a text names.
+const NAMED: usize = 10;
+
+/// Why there is no domain, in Karpenter's words.
+/// Source: kubernetes-sigs/karpenter `pkg/controllers/provisioning/scheduling/topology.go`.
+fn reason(kind: &str, key: &str, places: &[Place], counter: Option<&Counter>) -> String {
+    let list = |mut texts: Vec<String>| {
+        let more = texts.len().saturating_sub(NAMED);
+        texts.truncate(NAMED);
+        if more > 0 {
+            texts.push(format!("and {more} more"));
+        }
+        texts.join(", ")
+    };
+    let values: Vec<String> = places.iter().map(|place| place.value.clone()).collect();
+    let domains = match values.is_empty() {
+        true => "none: no node and no NodePool that suits the pod has this label".to_owned(),
+        false => list(values),
+    };
+    let counts = counter.map(|counter| {
+        let mut counts = counter.counts.clone();
+        for place in places {
+            counts.entry(place.value.clone()).or_insert(0);
+        }
+        list(counts.iter().map(|(value, count)| format!("{value}: {count}")).collect())
+    });
+    let counts = counts.filter(|counts| !counts.is_empty());
+    let counts = counts.map(|counts| format!("counts = {counts}, ")).unwrap_or_default();
+    format!(
+        "unsatisfiable topology constraint for {kind}, key={key} ({counts}podDomains = {domains})"
+    )
 }

@@ -260,12 +260,6 @@ impl Board {
             domains.maybe.entry(*set).or_default().extend(values.iter().cloned());
         }
     }
-
-    /// The counts of a counter, for people.
-    pub(crate) fn text(&self, key: &str, counter: usize) -> String {
-        let counts = self.get(key, counter).counts.iter();
-        counts.map(|(value, count)| format!("{value}: {count}")).collect::<Vec<_>>().join(", ")
-    }
 }
 
 impl Counter {
