@@ -36,17 +36,35 @@ pub mod worklist;
 
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
+
 pub use context::{Context, Decision, Error};
 
 /// Runs all controllers until the returned future is dropped.
+///
+/// # Panics
+///
+/// When one of them does.
 pub async fn run(context: Arc<Context>) {
     let (wakers, triggers) = index::wakers();
-    futures::join!(
-        index::run(&context, wakers),
-        pools::run(&context, triggers.pools),
-        classes::run(&context, triggers.classes),
-        lifecycle::run(&context, triggers.claims),
-        drain::run(&context, triggers.nodes),
-        provisioner::run(&context),
-    );
+    // Each is a task of its own, so that they share the machine's cores.
+    let mut tasks = JoinSet::new();
+    let at = context.clone();
+    tasks.spawn(async move { index::run(&at, wakers).await });
+    let at = context.clone();
+    tasks.spawn(async move { pools::run(&at, triggers.pools).await });
+    let at = context.clone();
+    tasks.spawn(async move { classes::run(&at, triggers.classes).await });
+    let at = context.clone();
+    tasks.spawn(async move { lifecycle::run(&at, triggers.claims).await });
+    let at = context.clone();
+    tasks.spawn(async move { drain::run(&at, triggers.nodes).await });
+    tasks.spawn(async move { provisioner::run(&context).await });
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
 }

@@ -22,6 +22,8 @@ use crate::snapshot::{self, Memory, Nominations, Target};
 
 /// How many writes are under way at a time.
 const CONCURRENCY: usize = 32;
+/// Pods that keep coming are planned after this time at the latest.
+const LONGEST_BURST: Duration = Duration::from_millis(500);
 
 /// How soon to look again for an owner that is not known yet.
 const OWNER_RETRY: Duration = Duration::from_millis(20);
@@ -38,8 +40,7 @@ pub async fn run(context: &Context) {
             changed = changes.changed() => if changed.is_err() { return },
             () = sleep_until(context, next) => {}
         }
-        let gathering = snapshot::gathering_time(&context.index());
-        context.clock.sleep(gathering).await;
+        gather(context).await;
         changes.mark_unchanged();
         let (known, owners) = {
             let index = context.index();
@@ -68,6 +69,21 @@ pub async fn run(context: &Context) {
             let _ = decisions.send(Decision { at, plan, report: report.clone(), claims });
         }
         published = report;
+    }
+}
+
+/// Lets a burst come in: waits a while, and on for as long as pods keep coming.
+async fn gather(context: &Context) {
+    let begun = context.clock.now();
+    loop {
+        let window = snapshot::gathering_time(&context.index());
+        context.clock.sleep(window).await;
+        let now = context.clock.now();
+        let last = context.index().last_arrival.unwrap_or(begun);
+        let quiet = now.duration_since(last).unsigned_abs() >= window / 2;
+        if quiet || now.duration_since(begun).unsigned_abs() >= LONGEST_BURST {
+            return;
+        }
     }
 }
 

@@ -351,11 +351,12 @@ fn price_of(pool: Option<&Pool>, node: &BTreeMap<String, String>) -> Option<f64>
     Some(offering.price)
 }
 
-/// How long to gather changes before planning: long enough that a burst is planned a few times
-/// instead of thousands of times, short enough that nobody waits for it.
+/// How long to look for more changes before planning: longer the more a plan costs, so that a
+/// burst is planned a few times instead of thousands of times; short enough that nobody waits for
+/// it.
 #[must_use]
 pub fn gathering_time(index: &Index) -> Duration {
-    let pending = index.pods.values().filter(|pod| pod.node.is_none()).count();
+    let pending = index.pods.values().filter(|pod| pod.node.is_none()).take(500).count();
     Duration::from_millis(5) + Duration::from_micros(30) * u32::try_from(pending).unwrap_or(0)
 }
 

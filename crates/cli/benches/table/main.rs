@@ -23,7 +23,12 @@ mod story;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use report::Table;
+
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Name and measurement of each group of rows.
 type Group = (&'static str, fn(&mut Table) -> anyhow::Result<()>);

@@ -24,6 +24,9 @@ use crate::store::{Event, EventKind, Object, RevisionError};
 const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// How long a watch stays open when the client does not say, in seconds.
 const DEFAULT_TIMEOUT: u64 = 45 * 60;
+/// How many events are sent in one piece: a watch that fell behind must not hold all of them in one
+/// buffer.
+const PIECE: usize = 64;
 /// Marks the bookmark that ends the initial events. Source: apimachinery `pkg/apis/meta/v1`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -183,7 +186,7 @@ impl Watch {
         let store = self.service.cluster().store();
         let resource = self.presentation.served.kind.resource();
         let mut out = BytesMut::new();
-        match store.events_after(&resource, self.sent) {
+        match store.events_after(&resource, self.sent, PIECE) {
             Ok(events) => {
                 self.sent = events.last()?.revision.max(self.sent);
                 self.presentation.set_time(self.service.cluster().clock().now());

@@ -51,13 +51,13 @@ impl Cluster {
         }
         let generate = value["metadata"]["generateName"].as_str().map(str::to_owned);
         let named = value["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty());
-        let mut attempts = if named { 1 } else { NAME_ATTEMPTS };
+        let base = generate.as_deref().filter(|base| !named && !base.is_empty());
+        let Some(base) = base else { return self.create_named(kind, namespace, value, options) };
+        let mut attempts = NAME_ATTEMPTS;
         loop {
             attempts -= 1;
             let mut value = value.clone();
-            if !named && let Some(base) = generate.as_deref().filter(|base| !base.is_empty()) {
-                value["metadata"]["name"] = self.names(|names| names.generate(base)).into();
-            }
+            value["metadata"]["name"] = self.names(|names| names.generate(base)).into();
             match self.create_named(kind, namespace, value, options) {
                 Err(status) if status.reason == "AlreadyExists" && attempts > 0 => {}
                 result => return result,
@@ -220,19 +220,8 @@ impl Cluster {
             return;
         }
         if part == Part::Status {
-            let status = new.get("status").cloned();
-            let mut merged = old.value.clone();
-            copy_field(&new["metadata"], metadata_mut(&mut merged), "managedFields");
             // As upstream: labels and spec are ignored; annotations and finalizers too.
-            match status {
-                Some(status) => merged["status"] = status,
-                None => {
-                    if let Some(object) = merged.as_object_mut() {
-                        object.remove("status");
-                    }
-                }
-            }
-            *new = merged;
+            keep_but_status(&old.value, new);
             custom::shape(kind, new);
             return;
         }
@@ -311,15 +300,31 @@ fn copy_field(from: &Value, to: &mut Map<String, Value>, field: &str) {
     };
 }
 
+/// Makes everything in `new` what it is in `old`, but for the status and who wrote what.
+fn keep_but_status(old: &Value, new: &mut Value) {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object_mut()) else { return };
+    new.retain(|field, _| field == "status" || old.contains_key(field));
+    for (field, value) in old.iter().filter(|(field, _)| *field != "status") {
+        // Most writers of a status change nothing else, and comparing costs less than copying.
+        if new.get(field) == Some(value) {
+            continue;
+        }
+        let mut kept = value.clone();
+        if field == "metadata"
+            && let (Some(given), Some(kept)) = (new.get(field), kept.as_object_mut())
+        {
+            copy_field(given, kept, "managedFields");
+        }
+        new.insert(field.clone(), kept);
+    }
+}
+
 fn spec_differs(old: &Value, new: &Value) -> bool {
-    let rest = |value: &Value| {
-        let object = value.as_object().cloned().unwrap_or_default();
-        object
-            .into_iter()
-            .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"))
-            .collect::<Map<_, _>>()
-    };
-    rest(old) != rest(new)
+    fn rest(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        let fields = value.as_object().into_iter().flatten();
+        fields.filter(|(field, _)| !matches!(field.as_str(), "metadata" | "status"))
+    }
+    !rest(old).eq(rest(new))
 }
 
 /// Checks kind, apiVersion and namespace of a body against its URL, and fills in what it left out.

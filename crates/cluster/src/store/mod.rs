@@ -199,7 +199,7 @@ impl Store {
         receiver
     }
 
-    /// The events of a kind after `revision`, oldest first.
+    /// The events of a kind after `revision`, oldest first, `most` of them at most.
     ///
     /// # Errors
     ///
@@ -208,9 +208,10 @@ impl Store {
         &self,
         resource: &Resource,
         revision: u64,
+        most: usize,
     ) -> Result<Vec<Arc<Event>>, RevisionError> {
         let inner = self.lock();
-        inner.tables.get(resource).map_or_else(|| Ok(Vec::new()), |t| t.ring.after(revision))
+        inner.tables.get(resource).map_or_else(|| Ok(Vec::new()), |t| t.ring.after(revision, most))
     }
 
     /// Tells the revision of the kind's newest event, for watches to wait on.

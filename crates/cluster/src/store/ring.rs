@@ -54,12 +54,17 @@ impl Ring {
         self.events.retain(|event| event.revision > revision);
     }
 
-    pub(super) fn after(&self, revision: u64) -> Result<Vec<Arc<Event>>, RevisionError> {
+    /// The events after `revision`, oldest first, `most` of them at most.
+    pub(super) fn after(
+        &self,
+        revision: u64,
+        most: usize,
+    ) -> Result<Vec<Arc<Event>>, RevisionError> {
         if revision < self.forgotten {
             return Err(RevisionError::Compacted(self.forgotten));
         }
         let start = self.events.partition_point(|event| event.revision <= revision);
-        Ok(self.events.range(start..).cloned().collect())
+        Ok(self.events.range(start..).take(most).cloned().collect())
     }
 
     /// `objects` with every event after `revision` undone.
@@ -69,7 +74,7 @@ impl Ring {
         revision: u64,
     ) -> Result<BTreeMap<Key, Arc<Object>>, RevisionError> {
         let mut objects = objects.clone();
-        for event in self.after(revision)?.into_iter().rev() {
+        for event in self.after(revision, usize::MAX)?.into_iter().rev() {
             let key = (event.object.namespace().to_owned(), event.object.name().to_owned());
             match &event.previous {
                 Some(previous) => objects.insert(key, previous.clone()),

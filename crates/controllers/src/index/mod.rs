@@ -40,6 +40,8 @@ pub struct Index {
     pub pods_by_owner: BTreeMap<String, BTreeSet<PodKey>>,
     /// Pods that cannot be read, with the reason.
     pub unreadable: BTreeMap<PodKey, String>,
+    /// When a pod that waits for a node last came.
+    pub last_arrival: Option<Timestamp>,
     /// When a pod that is no daemon last came to or went from a node.
     pub last_pod_event: BTreeMap<String, Timestamp>,
     /// Nodes.
@@ -250,6 +252,9 @@ impl Index {
             return;
         }
         let old = self.pods.get(&key).cloned();
+        if old.is_none() && pod.node.is_none() {
+            self.last_arrival = Some(now);
+        }
         let moved = old.as_ref().is_none_or(|old| old.node != pod.node);
         if moved || old.as_ref().is_some_and(|old| old.deleting != pod.deleting) {
             self.unlink(old.as_deref());
