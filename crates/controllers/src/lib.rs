@@ -12,6 +12,7 @@
 //! | [`context`] | what every controller works with |
 //! | [`index`] | the cluster as the watches tell it; wakes the controllers that a change concerns |
 //! | [`snapshot`] | the index as the engine wants to see it |
+//! | `types` | what may be launched |
 //! | [`provisioner`] | plans and carries the plan out |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
@@ -32,6 +33,7 @@ pub mod pools;
 pub mod provisioner;
 pub mod recorder;
 pub mod snapshot;
+mod types;
 pub mod worklist;
 
 use std::sync::Arc;

@@ -56,7 +56,9 @@ pub async fn run(context: &Context) {
         }
         let snapshot = snapshot::take(context, &mut memory);
         let (plan, report) = aerostat_engine::plan(&snapshot, context.clock.now());
-        next = plan.next;
+        // What has run out is tried again when somebody waits for it.
+        let restock = context.provider.next_change().filter(|_| !report.unplaced.is_empty());
+        next = plan.next.into_iter().chain(restock).min();
         publish(context, &plan, &report).await;
         let claims = execute(context, &plan).await;
         memory.nominations = remember(&plan, &claims);

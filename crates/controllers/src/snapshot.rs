@@ -18,6 +18,7 @@ use kube::ResourceExt;
 use crate::conditions::{is_true, true_since};
 use crate::context::Context;
 use crate::index::Index;
+use crate::types;
 
 /// How long a pod waits for its owner to be known. Creation times have whole seconds.
 const OWNER_PATIENCE: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
@@ -64,7 +65,8 @@ pub struct Memory {
 #[must_use]
 pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     let index = context.index();
-    let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(context, pool)).collect();
+    let pools: Vec<Pool> =
+        index.pools.values().map(|pool| pool_of(context, &index, pool)).collect();
     let nodes = state_nodes(&index, &pools, &mut memory.promised);
     // A claim goes by its node's name once it has one.
     let names: BTreeMap<&str, &str> = nodes
@@ -97,11 +99,11 @@ fn namespaces(index: &Index) -> BTreeMap<String, BTreeMap<String, String>> {
     index.namespaces.values().map(labels).collect()
 }
 
-fn pool_of(context: &Context, pool: &NodePool) -> Pool {
+fn pool_of(context: &Context, index: &Index, pool: &NodePool) -> Pool {
     let spec = &pool.spec;
     let template = &spec.template;
     let metadata = template.metadata.clone().unwrap_or_default();
-    let types = context.provider.instance_types(pool);
+    let types = types::of_class(&*context.provider, index, &template.spec.node_class_ref);
     let max_price = cost::spending_limit(pool.annotations());
     let usable = if pool.metadata.deletion_timestamp.is_some() {
         Err("it is being deleted".to_owned())
@@ -343,7 +345,8 @@ fn unmanaged(node: &core::Node) -> StateNode {
 /// USD per hour of the offering that a node's labels name.
 fn price_of(pool: Option<&Pool>, node: &BTreeMap<String, String>) -> Option<f64> {
     let name = node.get(labels::INSTANCE_TYPE)?;
-    let kind = pool?.types.iter().find(|kind| kind.name == *name)?;
+    let types = &pool?.types;
+    let kind = &types[types.binary_search_by(|kind| kind.name.cmp(name)).ok()?];
     let offering = kind.offerings.iter().find(|offering| {
         node.get(labels::ZONE) == Some(&offering.zone)
             && node.get(labels::CAPACITY_TYPE) == Some(&offering.capacity_type)

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aerostat_api::{NodeClaim, NodePool, Quantity};
+use aerostat_api::nodepool::NodeClassRef;
+use aerostat_api::{NodeClaim, NodeClass, Quantity};
 use aerostat_engine::instance::InstanceType;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 /// A machine that the provider runs, as it describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,17 +48,29 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// Its name, `sim` for example.
     fn name(&self) -> &'static str;
 
-    /// Everything that a pool could launch, offerings that are out of stock included, by name.
+    /// Everything that could be launched with a class, offerings that are out of stock included,
+    /// by name. `class` is `None` as long as nobody knows it.
     ///
     /// # Errors
     ///
-    /// If the pool's class is of no kind that the provider knows.
-    fn instance_types(&self, pool: &NodePool) -> Result<Arc<Vec<InstanceType>>, ProviderError>;
+    /// If the class is of no kind that the provider knows, or says what it cannot do.
+    fn instance_types(
+        &self,
+        reference: &NodeClassRef,
+        class: Option<&NodeClass>,
+    ) -> Result<Arc<Vec<InstanceType>>, ProviderError>;
 
-    /// Launches a machine for a claim. Idempotent by the claim's UID: asked again, it returns the
-    /// machine that it launched the first time.
-    fn create<'a>(&'a self, claim: &'a NodeClaim)
-    -> BoxFuture<'a, Result<Instance, ProviderError>>;
+    /// When an offering that has run out will be tried again.
+    fn next_change(&self) -> Option<Timestamp>;
+
+    /// Launches a machine for a claim: the cheapest offering of `types` (those of its class, by
+    /// name, as they were planned with) that it allows and that is to be had. Idempotent by the
+    /// claim's UID: asked again, it returns the machine that it launched the first time.
+    fn create<'a>(
+        &'a self,
+        claim: &'a NodeClaim,
+        types: &'a [InstanceType],
+    ) -> BoxFuture<'a, Result<Instance, ProviderError>>;
 
     /// Ends a machine. `Ok` says that it has begun; `NotFound` that the machine is gone.
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>>;

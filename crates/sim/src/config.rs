@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aerostat_cluster::kubelet::Settings as Kubelet;
-use aerostat_provider::sim::Timings as Cloud;
+use aerostat_provider::sim::{Stock, Timings as Cloud};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// How long machines take.
     pub cloud: Cloud,
+    /// What the cloud has in stock.
+    pub stock: Stock,
     /// How long pods take.
     pub kubelet: Kubelet,
 }

@@ -52,7 +52,8 @@ impl World {
     ///
     /// # Errors
     ///
-    /// If one of the objects that are there from the start is refused: a fault of this program.
+    /// If the config names what the region does not have, or if one of the objects that are there
+    /// from the start is refused: a fault of this program.
     pub fn start(options: WorldOptions) -> Result<Self, Status> {
         let WorldOptions { clock, seed, region, config, ca } = options;
         let seeds = Seeds::new(seed);
@@ -61,7 +62,11 @@ impl World {
         install_auto_mode(&cluster)?;
         let service = http::Service::new(cluster.clone());
         let client = Client::new(service.clone(), "default");
-        let cloud = SimCloud::new(region, clock, seeds, config.cloud, client.clone());
+        let Config { cloud, stock, kubelet: nodes } = config;
+        stock.check(&region).map_err(|problem| {
+            Status::new(400, "BadRequest", format!("the config file's stock.{problem}"))
+        })?;
+        let cloud = SimCloud::new(region, clock, seeds, cloud, stock, client.clone());
         let (sender, decisions) = unbounded_channel();
         let context = Arc::new(Context::new(
             client.clone(),
@@ -73,7 +78,7 @@ impl World {
         let mut tasks = JoinSet::new();
         tasks.spawn(workloads::run(cluster.clone()));
         tasks.spawn(scheduler::run(cluster.clone()));
-        tasks.spawn(kubelet::run(cluster.clone(), Arc::new(config.kubelet)));
+        tasks.spawn(kubelet::run(cluster.clone(), Arc::new(nodes)));
         tasks.spawn(aerostat_controllers::run(context));
         Ok(Self { cluster, service, client, tasks, decisions: Some(decisions) })
     }

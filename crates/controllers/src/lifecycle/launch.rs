@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Work;
 use crate::context::{Context, Error, gone_is_fine};
 use crate::recorder::Note;
+use crate::types;
 
 /// Longest text of a provider's error that is shown to users, in characters.
 const MAX_MESSAGE: usize = 300;
@@ -26,7 +27,15 @@ pub(super) enum Launched {
 /// between launch and status it hands out the same machine again.
 pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launched, Error> {
     let claim = work.claim.clone();
-    match context.provider.create(&claim).await {
+    let types = {
+        let index = context.index();
+        types::of_class(&*context.provider, &index, &claim.spec.node_class_ref)
+    };
+    let launched = match &types {
+        Ok(types) => context.provider.create(&claim, types).await,
+        Err(error) => Err(error.clone()),
+    };
+    match launched {
         Ok(instance) => {
             work.claim = hydrate(context, &claim, &instance).await?;
             work.status.provider_id = Some(instance.provider_id);

@@ -23,6 +23,7 @@ use aerostat_api::labels;
 use aerostat_engine::instance::InstanceType;
 
 pub use error::CatalogError;
+pub(crate) use overhead::{DATA_VOLUME, data_volume, resize};
 
 /// A text and the name that errors call it by.
 #[derive(Clone, Copy, Debug)]

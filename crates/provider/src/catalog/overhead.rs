@@ -3,6 +3,8 @@
 //! The formulas are those of aws/karpenter-provider-aws `pkg/providers/instancetype/types.go`, for
 //! Bottlerocket, the system of Auto Mode's nodes.
 
+use aerostat_api::{NodeClass, Quantity, labels};
+use aerostat_engine::instance::InstanceType;
 use aerostat_engine::resources::Resources;
 
 use super::ec2::Shape;
@@ -13,7 +15,7 @@ const GIB: i64 = 1 << 30;
 /// Auto Mode never runs more pods on a node.
 pub(super) const MAX_PODS: i64 = 110;
 /// The data volume of a node, unless its class says otherwise.
-pub(super) const DATA_VOLUME: i64 = 80 * GIB;
+pub(crate) const DATA_VOLUME: i64 = 80 * GIB;
 
 /// What a machine of this shape has as its kubelet would report it, with at most `max_pods` pods
 /// and a data volume of `volume` bytes.
@@ -55,6 +57,34 @@ pub(super) fn reserved(capacity: &Resources) -> Resources {
         storage: GIB + capacity.storage / 10,
         ..Resources::default()
     }
+}
+
+/// The size of the data volume of a class, in bytes.
+///
+/// # Errors
+///
+/// Names the field if it is no size.
+pub(crate) fn data_volume(class: &NodeClass) -> Result<i64, String> {
+    let size = class.spec.ephemeral_storage.as_ref().and_then(|storage| storage.size.as_ref());
+    let Some(size) = size else { return Ok(DATA_VOLUME) };
+    let bytes = size.parse::<Quantity>().map_err(|error| error.to_string());
+    match bytes.map(|quantity| quantity.units()) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        Ok(_) => Err(format!("spec.ephemeralStorage.size is {size:?}: it must be above 0")),
+        Err(error) => Err(format!("spec.ephemeralStorage.size is {size:?}: {error}")),
+    }
+}
+
+/// Gives machines of a type, which have the usual data volume, one of `volume` bytes.
+pub(crate) fn resize(kind: &mut InstanceType, volume: i64) {
+    if volume == DATA_VOLUME {
+        return;
+    }
+    let label = format!("{}instance-local-nvme", labels::EKS_PREFIX);
+    let disks = kind.labels.get(&label).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    let storage = disks.saturating_mul(1_000_000_000).max(volume);
+    kind.capacity.storage = storage;
+    kind.allocatable.storage = (storage - reserved(&kind.capacity).storage).max(0);
 }
 
 /// 6 % of the first core, 1 % of the second, 0.5 % of the third and fourth, 0.25 % of the rest;

@@ -12,39 +12,41 @@
 mod addresses;
 mod choose;
 mod node;
+mod stock;
 #[cfg(test)]
 mod tests;
 mod timings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aerostat_api::{NodeClaim, NodePool, labels};
+use aerostat_api::nodepool::NodeClassRef;
+use aerostat_api::{NodeClaim, NodeClass, labels};
 use aerostat_clock::{Clock, Seeds, Stream};
-use aerostat_engine::instance::InstanceType;
+use aerostat_engine::instance::{InstanceType, Offering};
 use futures::future::{BoxFuture, FutureExt};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use rand::Rng;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::catalog::Region;
+use crate::catalog::{self, Region};
 use crate::{CloudProvider, Instance, ProviderError};
 use addresses::Addresses;
+use stock::Learned;
+pub use stock::{Reserved, Stock, Unavailable};
 pub use timings::Timings;
 
 /// One way to get an instance type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OfferingKey {
-    /// The instance type.
-    pub instance_type: String,
-    /// The zone.
-    pub zone: String,
-    /// `on-demand`, `spot` or `reserved`.
-    pub capacity_type: String,
+struct OfferingKey {
+    instance_type: String,
+    zone: String,
+    capacity_type: String,
 }
 
 /// The simulated provider: one region of a catalog. Dropping it stops its machines where they are.
@@ -68,8 +70,12 @@ struct State {
     /// Provider IDs by the claim's UID.
     claims: BTreeMap<String, String>,
     addresses: Addresses,
-    /// The region's types, less what is out of stock.
-    types: Arc<Vec<InstanceType>>,
+    /// What there is.
+    stock: Stock,
+    /// What is known of it.
+    learned: Learned,
+    /// The region's types as far as is known, by the size of the data volume in bytes.
+    types: BTreeMap<i64, Arc<Vec<InstanceType>>>,
     draws: Stream,
 }
 
@@ -84,21 +90,24 @@ struct Machine {
 }
 
 impl SimCloud {
-    /// A cloud that sells what `region` does. Nodes join through `client`; IDs are drawn from the
-    /// stream `sim-cloud` of `seeds`.
+    /// A cloud that sells what `region` does and has in `stock`. Nodes join through `client`; IDs
+    /// are drawn from the stream `sim-cloud` of `seeds`.
     #[must_use]
     pub fn new(
         region: Arc<Region>,
         clock: Clock,
         seeds: Seeds,
         timings: Timings,
+        stock: Stock,
         client: kube::Client,
     ) -> Self {
         let state = State {
             machines: BTreeMap::new(),
             claims: BTreeMap::new(),
             addresses: Addresses::new(&region.zones()),
-            types: Arc::new(region.types.clone()),
+            stock,
+            learned: Learned::default(),
+            types: BTreeMap::new(),
             draws: seeds.stream("sim-cloud"),
         };
         let state = Mutex::new(state);
@@ -106,21 +115,9 @@ impl SimCloud {
         Self { shared, tasks: Mutex::default() }
     }
 
-    /// Makes these offerings, and no others, be out of stock from now on. Names that the region
-    /// does not have do no harm.
-    pub fn set_unavailable(&self, offerings: &BTreeSet<OfferingKey>) {
-        let mut types = self.shared.region.types.clone();
-        for kind in &mut types {
-            for offering in &mut kind.offerings {
-                let key = OfferingKey {
-                    instance_type: kind.name.clone(),
-                    zone: offering.zone.clone(),
-                    capacity_type: offering.capacity_type.clone(),
-                };
-                offering.available &= !offerings.contains(&key);
-            }
-        }
-        self.shared.state().types = Arc::new(types);
+    /// Makes these offerings, and no others, be out of stock from now on.
+    pub fn set_unavailable(&self, unavailable: Vec<Unavailable>) {
+        self.shared.state().stock.unavailable = unavailable;
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -135,19 +132,106 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl OfferingKey {
+    fn of(instance_type: &str, offering: &Offering) -> Self {
+        Self {
+            instance_type: instance_type.to_owned(),
+            zone: offering.zone.clone(),
+            capacity_type: offering.capacity_type.clone(),
+        }
+    }
+}
+
+impl State {
+    /// Forgets what ran out too long ago.
+    fn forget(&mut self, now: Timestamp) {
+        if self.learned.forget(now) {
+            self.types.clear();
+        }
+    }
+
+    /// How many machines each reservation carries.
+    fn used(&self) -> BTreeMap<String, u32> {
+        let mut used = BTreeMap::new();
+        for machine in self.machines.values() {
+            if let Some(id) = machine.instance.labels.get(labels::RESERVATION_ID) {
+                *used.entry(id.clone()).or_default() += 1;
+            }
+        }
+        used
+    }
+
+    /// Whether a machine of the offering is to be had; if not, that is remembered.
+    fn has(&mut self, kind: &InstanceType, offering: &Offering, now: Timestamp) -> bool {
+        let key = OfferingKey::of(&kind.name, offering);
+        if self.learned.knows(&key) {
+            return false;
+        }
+        let is_full = offering.reservation.as_ref().is_some_and(|reservation| {
+            let reserved = self.stock.reservations.iter().find(|r| r.id == reservation.id);
+            let used = self.used().get(&reservation.id).copied().unwrap_or(0);
+            reserved.is_none_or(|reserved| reserved.count <= used)
+        });
+        if is_full {
+            return false;
+        }
+        let has = !self.stock.is_out_of(&key);
+        if !has {
+            self.learned.learn(key, now);
+            self.types.clear();
+        }
+        has
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Orders a machine for a claim, or finds the one that was ordered before. `true`: it is new.
-    fn order(&self, claim: &NodeClaim, uid: &str) -> Result<(Instance, bool), ProviderError> {
+    /// The region's types as far as is known, with data volumes of `volume` bytes.
+    fn types(&self, volume: i64) -> Arc<Vec<InstanceType>> {
         let mut state = self.state();
+        state.forget(self.clock.now());
+        if let Some(types) = state.types.get(&volume) {
+            return Arc::clone(types);
+        }
+        let used = state.used();
+        let mut types = self.region.types.clone();
+        for kind in &mut types {
+            catalog::resize(kind, volume);
+            state.stock.offer(kind, &used);
+            let name = kind.name.clone();
+            for offering in &mut kind.offerings {
+                offering.available &= !state.learned.knows(&OfferingKey::of(&name, offering));
+            }
+        }
+        let types = Arc::new(types);
+        state.types.insert(volume, Arc::clone(&types));
+        types
+    }
+
+    /// Orders a machine for a claim, or finds the one that was ordered before. `true`: it is new.
+    fn order(
+        &self,
+        claim: &NodeClaim,
+        uid: &str,
+        types: &[InstanceType],
+    ) -> Result<(Instance, bool), ProviderError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.forget(now);
         if let Some(known) = state.claims.get(uid).and_then(|id| state.machines.get(id)) {
             return Ok((known.instance.clone(), false));
         }
-        let types = Arc::clone(&state.types);
-        let (kind, offering) = choose::cheapest(&types, claim)?;
+        let feasible = choose::feasible(types, claim)?;
+        let got = feasible.into_iter().find(|(kind, offering)| state.has(kind, offering, now));
+        // Karpenter's words.
+        let (kind, offering) = got.ok_or_else(|| {
+            ProviderError::InsufficientCapacity(
+                "all requested instance types were unavailable during launch".to_owned(),
+            )
+        })?;
         let address = state.addresses.take(&offering.zone).ok_or_else(|| {
             ProviderError::InsufficientCapacity(format!(
                 "no address is left in zone {}",
@@ -160,6 +244,10 @@ impl Shared {
         let mut labels = kind.labels.clone();
         labels.insert(labels::ZONE.to_owned(), offering.zone.clone());
         labels.insert(labels::CAPACITY_TYPE.to_owned(), offering.capacity_type.clone());
+        if let Some(reservation) = &offering.reservation {
+            labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.clone());
+            state.types.clear();
+        }
         let instance = Instance {
             provider_id: provider_id.clone(),
             labels,
@@ -210,6 +298,9 @@ impl Shared {
             state.addresses.release(machine.address);
             let uid = machine.claim.metadata.uid.unwrap_or_default();
             state.claims.remove(&uid);
+            if machine.instance.labels.contains_key(labels::RESERVATION_ID) {
+                state.types.clear();
+            }
         }
     }
 }
@@ -237,27 +328,39 @@ impl CloudProvider for SimCloud {
         "sim"
     }
 
-    fn instance_types(&self, pool: &NodePool) -> Result<Arc<Vec<InstanceType>>, ProviderError> {
-        let class = &pool.spec.template.spec.node_class_ref;
-        if (class.group.as_str(), class.kind.as_str()) != ("eks.amazonaws.com", "NodeClass") {
+    fn instance_types(
+        &self,
+        reference: &NodeClassRef,
+        class: Option<&NodeClass>,
+    ) -> Result<Arc<Vec<InstanceType>>, ProviderError> {
+        let (group, kind) = (reference.group.as_str(), reference.kind.as_str());
+        if (group, kind) != ("eks.amazonaws.com", "NodeClass") {
             return Err(ProviderError::Other(format!(
-                "nodeClassRef is {} in group {}; the simulated provider knows NodeClass in group \
-                 eks.amazonaws.com",
-                class.kind, class.group
+                "nodeClassRef is {kind} in group {group}; the simulated provider knows NodeClass \
+                 in group eks.amazonaws.com"
             )));
         }
-        Ok(Arc::clone(&self.shared.state().types))
+        let volume = class.map_or(Ok(catalog::DATA_VOLUME), catalog::data_volume);
+        let volume = volume.map_err(|problem| {
+            ProviderError::Other(format!("NodeClass {}: {problem}", reference.name))
+        })?;
+        Ok(self.shared.types(volume))
+    }
+
+    fn next_change(&self) -> Option<Timestamp> {
+        self.shared.state().learned.next()
     }
 
     fn create<'a>(
         &'a self,
         claim: &'a NodeClaim,
+        types: &'a [InstanceType],
     ) -> BoxFuture<'a, Result<Instance, ProviderError>> {
         async move {
             let uid = claim.metadata.uid.as_deref().ok_or_else(|| {
                 ProviderError::Other("the claim has no UID: create it first".to_owned())
             })?;
-            let ordered = self.shared.order(claim, uid);
+            let ordered = self.shared.order(claim, uid, types);
             // The machine boots even if nobody waits for the answer.
             if let Ok((instance, true)) = &ordered {
                 let provider_id = instance.provider_id.clone();

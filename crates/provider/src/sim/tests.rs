@@ -77,7 +77,17 @@ fn world() -> (SimCloud, Server) {
 fn cloud(server: &Server, seed: u64) -> SimCloud {
     let tokyo = Catalog::embedded().region("ap-northeast-1").unwrap();
     let seeds = Seeds::new(seed);
-    SimCloud::new(tokyo, server.clock, seeds, Timings::default(), server.client())
+    SimCloud::new(tokyo, server.clock, seeds, Timings::default(), Stock::default(), server.client())
+}
+
+/// What is for sale with the default class.
+fn types(cloud: &SimCloud) -> Arc<Vec<InstanceType>> {
+    let reference = builtin::general_purpose().spec.template.spec.node_class_ref;
+    cloud.instance_types(&reference, Some(&builtin::node_class())).unwrap()
+}
+
+async fn order(cloud: &SimCloud, claim: &NodeClaim) -> Result<Instance, ProviderError> {
+    cloud.create(claim, &types(cloud)).await
 }
 
 /// A claim of the general-purpose pool, further constrained.
@@ -113,18 +123,18 @@ fn choice(instance: &Instance) -> [&str; 3] {
         .map(|key| instance.labels[key].as_str())
 }
 
-fn key(instance_type: &str, zone: &str) -> OfferingKey {
-    OfferingKey {
-        instance_type: instance_type.to_owned(),
-        zone: format!("ap-northeast-1{zone}"),
-        capacity_type: "on-demand".to_owned(),
+fn gone(instance_type: &str, zone: &str) -> Unavailable {
+    Unavailable {
+        instance_type: Some(instance_type.to_owned()),
+        zone: Some(format!("ap-northeast-1{zone}")),
+        capacity_type: Some("on-demand".to_owned()),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_gets_the_cheapest_machine_and_its_node_joins() {
     let (cloud, server) = world();
-    let instance = cloud.create(&plain("u1")).await.unwrap();
+    let instance = order(&cloud, &plain("u1")).await.unwrap();
     assert_eq!(server.clock.now().duration_since(START), SignedDuration::from_secs(2));
     assert_eq!(choice(&instance), ["c5a.large", "ap-northeast-1a", "on-demand"]);
     let name = instance.provider_id.strip_prefix("aws:///ap-northeast-1a/").unwrap();
@@ -186,7 +196,7 @@ async fn a_server_that_drops_the_status_gets_it_again() {
     let mut server = Server::new(Clock::simulated(START));
     server.drops_status = true;
     let cloud = cloud(&server, 7);
-    let instance = cloud.create(&plain("u1")).await.unwrap();
+    let instance = order(&cloud, &plain("u1")).await.unwrap();
     server.clock.sleep(Duration::from_secs(60)).await;
     let name = instance.provider_id.rsplit('/').next().unwrap();
     let patch = format!("PATCH /api/v1/nodes/{name}/status");
@@ -198,7 +208,7 @@ async fn a_server_that_drops_the_status_gets_it_again() {
 async fn registration_is_tried_until_it_succeeds() {
     let (cloud, server) = world();
     *server.failures.lock().unwrap() = 3;
-    cloud.create(&plain("u1")).await.unwrap();
+    order(&cloud, &plain("u1")).await.unwrap();
     server.clock.sleep(Duration::from_secs(60)).await;
     let times: Vec<i128> = server.calls().into_iter().map(|(at, _)| at).collect();
     assert_eq!(times, [24_000, 24_100, 24_300, 24_700]);
@@ -207,9 +217,9 @@ async fn registration_is_tried_until_it_succeeds() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_gets_one_machine_however_often_it_asks() {
     let (cloud, server) = world();
-    let first = cloud.create(&plain("u1")).await.unwrap();
-    assert_eq!(cloud.create(&plain("u1")).await.unwrap(), first);
-    let second = cloud.create(&plain("u2")).await.unwrap();
+    let first = order(&cloud, &plain("u1")).await.unwrap();
+    assert_eq!(order(&cloud, &plain("u1")).await.unwrap(), first);
+    let second = order(&cloud, &plain("u2")).await.unwrap();
     assert_ne!(second.provider_id, first.provider_id);
     let listed = cloud.list().await.unwrap();
     assert_eq!(listed.len(), 2);
@@ -222,11 +232,11 @@ async fn a_claim_gets_one_machine_however_often_it_asks() {
 async fn a_machine_boots_even_if_nobody_waits_for_the_answer() {
     let (cloud, server) = world();
     let claim = plain("u1");
-    let waited = tokio::time::timeout(Duration::from_secs(1), cloud.create(&claim)).await;
+    let waited = tokio::time::timeout(Duration::from_secs(1), order(&cloud, &claim)).await;
     assert!(waited.is_err());
     let listed = cloud.list().await.unwrap();
     assert_eq!(listed.len(), 1);
-    assert_eq!(cloud.create(&claim).await.unwrap(), listed[0]);
+    assert_eq!(order(&cloud, &claim).await.unwrap(), listed[0]);
     server.clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(server.calls().len(), 1);
 }
@@ -235,15 +245,15 @@ async fn a_machine_boots_even_if_nobody_waits_for_the_answer() {
 async fn ids_follow_the_seed() {
     let server = Server::new(Clock::simulated(START));
     let [one, same, other] = [cloud(&server, 1), cloud(&server, 1), cloud(&server, 2)];
-    let one = one.create(&plain("u1")).await.unwrap();
-    assert_eq!(same.create(&plain("u1")).await.unwrap(), one);
-    assert_ne!(other.create(&plain("u1")).await.unwrap(), one);
+    let one = order(&one, &plain("u1")).await.unwrap();
+    assert_eq!(order(&same, &plain("u1")).await.unwrap(), one);
+    assert_ne!(order(&other, &plain("u1")).await.unwrap(), one);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_ends_is_gone_after_a_while() {
     let (cloud, server) = world();
-    let instance = cloud.create(&plain("u1")).await.unwrap();
+    let instance = order(&cloud, &plain("u1")).await.unwrap();
     let id = instance.provider_id.as_str();
     server.clock.sleep(Duration::from_secs(60)).await;
     cloud.delete(id).await.unwrap();
@@ -261,7 +271,7 @@ async fn a_machine_that_ends_is_gone_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_ends_while_it_boots_never_joins() {
     let (cloud, server) = world();
-    let instance = cloud.create(&plain("u1")).await.unwrap();
+    let instance = order(&cloud, &plain("u1")).await.unwrap();
     cloud.delete(&instance.provider_id).await.unwrap();
     server.clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(server.calls(), []);
@@ -270,31 +280,33 @@ async fn a_machine_that_ends_while_it_boots_never_joins() {
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_is_dropped_is_quiet() {
     let (cloud, server) = world();
-    cloud.create(&plain("u1")).await.unwrap();
+    order(&cloud, &plain("u1")).await.unwrap();
     drop(cloud);
     server.clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(server.calls(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_out_of_stock_is_not_launched() {
+async fn what_is_out_of_stock_is_learned_at_launch_and_believed_for_three_minutes() {
     let (cloud, server) = world();
-    cloud.set_unavailable(&BTreeSet::from([key("c5a.large", "a")]));
-    let next_zone = cloud.create(&plain("u1")).await.unwrap();
+    let stock = |cloud: &SimCloud| -> Vec<bool> {
+        let types = types(cloud);
+        let kind = types.iter().find(|kind| kind.name == "c5a.large").unwrap();
+        kind.offerings.iter().map(|offering| offering.available).collect()
+    };
+    cloud.set_unavailable(vec![gone("c5a.large", "a")]);
+    assert_eq!(stock(&cloud), [true; 4], "nobody knows yet");
+    assert_eq!(cloud.next_change(), None);
+    let next_zone = order(&cloud, &plain("u1")).await.unwrap();
     assert_eq!(choice(&next_zone), ["c5a.large", "ap-northeast-1c", "on-demand"]);
-    let gone = BTreeSet::from([key("c5a.large", "a"), key("c5a.large", "c")]);
-    cloud.set_unavailable(&gone);
-    let next_type = cloud.create(&plain("u2")).await.unwrap();
+    cloud.set_unavailable(vec![gone("c5a.large", "a"), gone("c5a.large", "c")]);
+    let next_type = order(&cloud, &plain("u2")).await.unwrap();
     assert_eq!(choice(&next_type), ["c6a.large", "ap-northeast-1a", "on-demand"]);
-
-    let types = cloud.instance_types(&builtin::general_purpose()).unwrap();
-    let kind = types.iter().find(|kind| kind.name == "c5a.large").unwrap();
-    let stock: Vec<bool> = kind.offerings.iter().map(|offering| offering.available).collect();
-    assert_eq!(stock, [false, true, false, true], "on-demand and spot of two zones");
+    assert_eq!(stock(&cloud), [false, true, false, true], "on-demand and spot of two zones");
 
     let only = json!([{"key": labels::INSTANCE_TYPE, "operator": "In", "values": ["c5a.large"]}]);
     let before = server.clock.now();
-    let error = cloud.create(&claim("u3", only, json!({}))).await.unwrap_err();
+    let error = order(&cloud, &claim("u3", only, json!({}))).await.unwrap_err();
     assert_eq!(
         error,
         ProviderError::InsufficientCapacity(
@@ -302,8 +314,98 @@ async fn what_is_out_of_stock_is_not_launched() {
         )
     );
     assert_eq!(server.clock.now().duration_since(before), SignedDuration::from_secs(2));
-    cloud.set_unavailable(&BTreeSet::new());
-    assert_eq!(choice(&cloud.create(&plain("u4")).await.unwrap())[0], "c5a.large");
+
+    cloud.set_unavailable(Vec::new());
+    assert_eq!(stock(&cloud), [false, true, false, true], "it is still believed");
+    server.clock.sleep_until(cloud.next_change().unwrap()).await;
+    assert_eq!(stock(&cloud), [true, true, false, true], "the first was found earlier");
+    server.clock.sleep_until(cloud.next_change().unwrap()).await;
+    assert_eq!(stock(&cloud), [true; 4]);
+    assert_eq!(choice(&order(&cloud, &plain("u4")).await.unwrap())[0], "c5a.large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_carries_as_many_machines_as_it_says() {
+    let server = Server::new(Clock::simulated(START));
+    let tokyo = Catalog::embedded().region("ap-northeast-1").unwrap();
+    let reserved = Reserved {
+        id: "cr-1".to_owned(),
+        instance_type: "m5.large".to_owned(),
+        zone: "ap-northeast-1a".to_owned(),
+        count: 1,
+    };
+    let stock = Stock { reservations: vec![reserved], ..Stock::default() };
+    assert_eq!(stock.check(&tokyo), Ok(()));
+    let (seeds, timings) = (Seeds::new(7), Timings::default());
+    let cloud = SimCloud::new(tokyo, server.clock, seeds, timings, stock, server.client());
+    let left = |cloud: &SimCloud| {
+        let types = types(cloud);
+        let kind = types.iter().find(|kind| kind.name == "m5.large").unwrap();
+        let offering = kind.offerings.last().unwrap();
+        (offering.available, offering.reservation.as_ref().unwrap().available)
+    };
+    assert_eq!(left(&cloud), (true, 1));
+    let known = types(&cloud);
+    let wants = |uid: &str| {
+        let mut claim = plain(uid);
+        claim.spec.requirements[0].values = vec!["reserved".to_owned()];
+        claim
+    };
+    let first = cloud.create(&wants("u1"), &known).await.unwrap();
+    assert_eq!(choice(&first), ["m5.large", "ap-northeast-1a", "reserved"]);
+    assert_eq!(first.labels[labels::RESERVATION_ID], "cr-1");
+    assert_eq!(left(&cloud), (false, 0));
+    let error = cloud.create(&wants("u2"), &known).await.unwrap_err();
+    assert!(matches!(error, ProviderError::InsufficientCapacity(_)), "{error}");
+    cloud.delete(&first.provider_id).await.unwrap();
+    server.clock.sleep(Duration::from_secs(6)).await;
+    assert_eq!(left(&cloud), (true, 1));
+}
+
+#[test]
+fn a_stock_that_the_region_does_not_know_is_refused() {
+    let tokyo = Catalog::embedded().region("ap-northeast-1").unwrap();
+    let read = |text: &str| serde_json::from_str::<Stock>(text).unwrap().check(&tokyo).unwrap_err();
+    assert_eq!(
+        read(r#"{"unavailable": [{}, {"instanceType": "c5a.huge"}]}"#),
+        "unavailable[1]: ap-northeast-1 sells no instance type \"c5a.huge\""
+    );
+    assert_eq!(
+        read(r#"{"unavailable": [{"zone": "moon"}]}"#),
+        "unavailable[0]: ap-northeast-1 has no zone \"moon\""
+    );
+    let one =
+        r#"{"id": "cr-1", "instanceType": "m5.large", "zone": "ap-northeast-1a", "count": 1}"#;
+    assert_eq!(
+        read(&format!(r#"{{"reservations": [{one}, {one}]}}"#)),
+        "reservations[1]: there is another reservation \"cr-1\""
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_class_decides_the_size_of_the_data_volume() {
+    let (cloud, _server) = world();
+    let reference = builtin::general_purpose().spec.template.spec.node_class_ref;
+    let storage = |size: &str| {
+        let mut class = builtin::node_class();
+        class.spec.ephemeral_storage.as_mut().unwrap().size = Some(size.to_owned());
+        let types = cloud.instance_types(&reference, Some(&class))?;
+        let of = |name: &str| {
+            let kind = types.iter().find(|kind| kind.name == name).unwrap();
+            (kind.capacity.storage, kind.allocatable.storage)
+        };
+        Ok::<_, ProviderError>((of("c5a.large"), of("c5d.24xlarge")))
+    };
+    let gib = 1_i64 << 30;
+    let ((plain, left), (disks, _)) = storage("200Gi").unwrap();
+    assert_eq!((plain, left), (200 * gib, 179 * gib));
+    assert_eq!(disks, 3_600_000_000_000, "the local disks are larger");
+    assert_eq!(storage("80Gi").unwrap().0.0, 80 * gib);
+    assert_eq!(
+        storage("lots").unwrap_err().to_string(),
+        "NodeClass default: spec.ephemeralStorage.size is \"lots\": ".to_owned()
+            + &"lots".parse::<aerostat_api::Quantity>().unwrap_err().to_string()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,11 +435,11 @@ async fn requirements_and_requests_decide() {
     ];
     for (index, (requirements, requests, expected)) in cases.into_iter().enumerate() {
         let claim = claim(&format!("u{index}"), requirements, requests);
-        assert_eq!(choice(&cloud.create(&claim).await.unwrap())[0], expected, "case {index}");
+        assert_eq!(choice(&order(&cloud, &claim).await.unwrap())[0], expected, "case {index}");
     }
     let gpu = claim("u8", json!([]), json!({"nvidia.com/gpu": "1"}));
     assert_eq!(
-        cloud.create(&gpu).await.unwrap_err(),
+        order(&cloud, &gpu).await.unwrap_err(),
         ProviderError::InsufficientCapacity(
             "no offering meets the claim's requirements and carries its requests".to_owned()
         )
@@ -349,25 +451,25 @@ async fn spot_is_taken_where_it_is_allowed() {
     let (cloud, _server) = world();
     let mut claim = plain("u1");
     claim.spec.requirements[0].values.push("spot".to_owned());
-    let instance = cloud.create(&claim).await.unwrap();
+    let instance = order(&cloud, &claim).await.unwrap();
     assert_eq!(choice(&instance)[2], "spot");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_served_says_why() {
     let (cloud, _server) = world();
-    let mut pool = builtin::general_purpose();
-    pool.spec.template.spec.node_class_ref.kind = "EC2NodeClass".to_owned();
+    let mut reference = builtin::general_purpose().spec.template.spec.node_class_ref;
+    reference.kind = "EC2NodeClass".to_owned();
     assert_eq!(
-        cloud.instance_types(&pool).unwrap_err().to_string(),
+        cloud.instance_types(&reference, None).unwrap_err().to_string(),
         "nodeClassRef is EC2NodeClass in group eks.amazonaws.com; \
          the simulated provider knows NodeClass in group eks.amazonaws.com"
     );
     let mut claim = plain("u1");
     claim.spec.requirements[1].operator = "Like".to_owned();
-    let error = cloud.create(&claim).await.unwrap_err().to_string();
+    let error = order(&cloud, &claim).await.unwrap_err().to_string();
     assert!(error.starts_with("spec.requirements[1]: unknown operator \"Like\""), "{error}");
     claim.metadata.uid = None;
-    let error = cloud.create(&claim).await.unwrap_err().to_string();
+    let error = order(&cloud, &claim).await.unwrap_err().to_string();
     assert_eq!(error, "the claim has no UID: create it first");
 }
