@@ -24,7 +24,7 @@ use aerostat_controllers::snapshot::{self, Memory};
 use aerostat_controllers::{Context as Controllers, index::Index};
 use aerostat_engine::pod::Pod;
 use aerostat_engine::snapshot::Settings;
-use aerostat_provider::sim::{SimCloud, Timings};
+use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
 use anyhow::Context;
 use kube::Client;
@@ -91,7 +91,8 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     }
     let pods: Vec<Arc<Pod>> = index.pods.values().filter(|pod| is_planned(pod)).cloned().collect();
 
-    let cloud = SimCloud::new(region, clock, Seeds::new(0), Timings::default(), client.clone());
+    let (seeds, timings, stock) = (Seeds::new(0), Timings::default(), Stock::default());
+    let cloud = SimCloud::new(region, clock, seeds, timings, stock, client.clone());
     let context = Controllers::new(client, clock, Arc::new(cloud), Settings::default(), None);
     *context.index() = index;
     let snapshot = snapshot::take(&context, &mut Memory::default());
