@@ -15,6 +15,7 @@
 //! | [`snapshot`] | everything that a decision may look at |
 //! | [`plan`](mod@plan) | the decision: what to do |
 //! | [`report`] | why |
+//! | [`check`](mod@check) | is a plan right: written apart from the planner |
 //! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
 //! | `emptiness`, `budgets` | nodes that carry nothing and may go |
 //! | `limits` | what pools may still buy |
@@ -25,6 +26,7 @@
 //! No clock, randomness, I/O or hash order in here.
 
 mod budgets;
+pub mod check;
 pub mod cost;
 mod daemons;
 mod emptiness;

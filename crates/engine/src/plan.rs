@@ -19,6 +19,10 @@ use crate::snapshot::Snapshot;
 /// Pods that wait go on capacity that is there or on its way, then on new claims for the least
 /// money; nodes that are empty go. The plan assumes that it is carried out and is to be made anew
 /// at every change: asked again with its claims in the snapshot, it orders nothing twice.
+///
+/// # Panics
+///
+/// In debug builds, if [`check`](fn@crate::check::check) finds the plan wrong.
 #[must_use = "a plan does nothing by itself"]
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let residents = Residents::of(snapshot);
@@ -38,7 +42,17 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         pools: provisioning.problems.into_iter().chain(emptiness.problems).collect(),
         kept: emptiness.kept,
     };
+    #[cfg(debug_assertions)]
+    assert_sound(snapshot, &plan, now);
     (plan, report)
+}
+
+/// A wrong plan must not go unseen while the planner is worked on.
+#[cfg(debug_assertions)]
+fn assert_sound(snapshot: &Snapshot, plan: &Plan, now: Timestamp) {
+    let violations = crate::check::check(snapshot, plan, now);
+    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "the plan breaks rules:\n{}", told.join("\n"));
 }
 
 /// For how many pods of each class a claim with these annotations was ordered: what

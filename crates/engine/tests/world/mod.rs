@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aerostat_api::{NodePool, labels};
+use aerostat_engine::check::check;
 use aerostat_engine::cost::spending_limit;
 use aerostat_engine::instance::InstanceType;
 use aerostat_engine::plan::{Launch, Plan, planned};
@@ -33,10 +34,11 @@ impl World {
         Self { types, ..Self::default() }
     }
 
-    /// Plans, and checks that the same cluster is planned for equally.
+    /// Plans, and checks that the plan is right and that the same cluster is planned for equally.
     pub fn plan(&mut self, now: Timestamp) -> (Plan, Report) {
         self.sort();
         let plan = aerostat_engine::plan(&self.snapshot, now);
+        assert_eq!(check(&self.snapshot, &plan.0, now), []);
         assert_eq!(plan, aerostat_engine::plan(&self.snapshot.clone(), now));
         plan
     }
