@@ -39,10 +39,10 @@ pub(super) fn check_claim(
         if machine.candidates.iter().any(|candidate| excluded(candidate.label(&r.key))) {
             report(Fault::Requirement(r.key.clone()));
         }
-        let relaxed = launch.annotations.get(known::MIN_VALUES_RELAXED);
-        let Some(least) = r.min_values.filter(|_| relaxed.is_none_or(|text| text != "true")) else {
-            continue;
-        };
+        let told = launch.annotations.get(known::MIN_VALUES_RELAXED);
+        let is_relaxed =
+            policy == MinValuesPolicy::BestEffort && told.is_some_and(|relaxed| relaxed == "true");
+        let Some(least) = r.min_values.filter(|_| !is_relaxed) else { continue };
         let values: BTreeSet<&str> =
             machine.candidates.iter().filter_map(|candidate| candidate.label(&r.key)).collect();
         if i64::try_from(values.len()).unwrap_or(i64::MAX) < least {
