@@ -8,27 +8,30 @@ use crate::check::room::key;
 use crate::check::violation::{Misfit, Violation};
 use crate::pod::PodTerm;
 
+/// One of some pods: its class, its machine.
+type One = (usize, usize);
+
 /// The pods of one domain that one term is about.
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    /// Pods with the term that the plan places, and one of them: class, machine.
+    /// Pods with the term that the plan places, and one of them.
     new_carriers: u64,
-    carrier: Option<(usize, usize)>,
+    carrier: Option<One>,
     /// Pods with the term that are there.
     old_carriers: u64,
-    old_carrier: Option<(usize, usize)>,
+    old_carrier: Option<One>,
     /// Pods that the term excludes, and those of them that the plan places.
     targets: u64,
-    target: Option<(usize, usize)>,
+    target: Option<One>,
     new_targets: u64,
-    new_target: Option<(usize, usize)>,
+    new_target: Option<One>,
     /// Pods that the plan places which are both.
     new_both: u64,
 }
 
 impl Tally {
     /// Two pods that exclude each other, one of them placed by the plan: that one first.
-    fn clash(&self) -> Option<((usize, usize), (usize, usize))> {
+    fn clash(&self) -> Option<(One, One)> {
         let alone = self.new_carriers == 1 && self.targets == 1 && self.new_both == 1;
         if self.new_carriers > 0 && self.targets > 0 && !alone {
             return self.carrier.zip(self.target);
@@ -66,7 +69,7 @@ impl Company<'_> {
         violations: &mut Vec<Violation>,
     ) {
         let mut tallies: BTreeMap<Domain<'_>, Tally> = BTreeMap::new();
-        let mut visit = |class: usize, count: &dyn Fn(&mut Tally, bool, u64, (usize, usize))| {
+        let mut visit = |class: usize, count: &dyn Fn(&mut Tally, bool, u64, One)| {
             // What is on its way out excludes nobody for long.
             for party in self.parties[class].iter().filter(|party| !party.is_leaving) {
                 for domain in &self.domains(&term.topology_key, party.machine).all {
