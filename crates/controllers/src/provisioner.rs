@@ -220,7 +220,7 @@ async fn nominate(context: &Context, nomination: &Nomination) {
 /// Says what the report has to say to the owners of pods and pools.
 async fn publish(context: &Context, plan: &Plan, report: &Report) {
     let five_minutes = Duration::from_secs(300);
-    for Unplaced { pod, message } in &report.unplaced {
+    for Unplaced { pod, message, .. } in &report.unplaced {
         let message = format!("Failed to schedule pod, {message}");
         let note = Note::warning("FailedScheduling", message).quiet_for(five_minutes);
         note_pod(context, pod, note).await;

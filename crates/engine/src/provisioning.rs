@@ -3,6 +3,7 @@
 mod bits;
 mod class;
 mod domain;
+mod elimination;
 mod existing;
 mod launch;
 mod lot;
@@ -78,6 +79,7 @@ pub(crate) fn provision(
             break;
         }
     }
+    elimination::explain(&mut provisioning.unplaced, snapshot, &provisioning.launches);
     provisioning.unplaced.extend(pending.unplaced);
     provisioning.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
     (provisioning.waiting, provisioning.next) = (pending.waiting, pending.next);
@@ -126,6 +128,7 @@ impl Provisioning {
         self.unplaced.extend(class.pods.iter().map(|pod| Unplaced {
             pod: (pod.namespace.clone(), pod.name.clone()),
             message: message.to_owned(),
+            reasons: Vec::new(),
         }));
     }
 

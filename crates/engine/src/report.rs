@@ -1,9 +1,13 @@
 //! Why it was decided so: typed, so that events, logs and pages are renderings of it.
 
+mod pool_reason;
+
 use serde::Serialize;
 
 use crate::pod::PodKey;
 use crate::resources::Resources;
+
+pub use pool_reason::{End, PoolReason, Step};
 
 /// What a decision weighed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -68,6 +72,9 @@ pub struct Unplaced {
     pub pod: PodKey,
     /// Why, in Karpenter's words where it has some: what `Failed to schedule pod, …` says.
     pub message: String,
+    /// What eliminated each pool, the closest to having a place first. Empty if there is no pool,
+    /// or if the pod cannot be planned for wherever it goes.
+    pub reasons: Vec<PoolReason>,
 }
 
 /// A pool that can launch nothing.

@@ -62,6 +62,22 @@ impl Resources {
         }
     }
 
+    /// Sets one resource by its Kubernetes name.
+    pub(crate) fn set_amount(&mut self, name: &str, amount: i64) {
+        match name {
+            "cpu" => self.cpu = amount,
+            "memory" => self.memory = amount,
+            "ephemeral-storage" => self.storage = amount,
+            "pods" => self.pods = amount,
+            _ if amount == 0 => {
+                self.other.remove(name);
+            }
+            _ => {
+                self.other.insert(name.to_owned(), amount);
+            }
+        }
+    }
+
     /// As a Kubernetes resource list, zeros left out.
     #[must_use]
     pub fn quantities(&self) -> BTreeMap<String, Quantity> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aerostat_engine::plan::Plan;
 use aerostat_engine::pod::{Pod, PodKey};
-use aerostat_engine::report::Report;
+use aerostat_engine::report::{Report, Unplaced};
 use serde::Serialize;
 
 /// What a plan comes to.
@@ -104,10 +104,7 @@ impl Outcome {
         let mut unschedulable: Vec<Unschedulable> = report
             .unplaced
             .iter()
-            .map(|unplaced| Unschedulable {
-                pod: name(&unplaced.pod),
-                reasons: vec![unplaced.message.clone()],
-            })
+            .map(|unplaced| Unschedulable { pod: name(&unplaced.pod), reasons: reasons(unplaced) })
             .collect();
         told.extend(report.unplaced.iter().map(|unplaced| &unplaced.pod));
         let keys: Vec<(PodKey, &Arc<Pod>)> =
@@ -126,6 +123,14 @@ impl Outcome {
             unschedulable,
         }
     }
+}
+
+/// Each pool's own reason; where there are none, what the event would say.
+fn reasons(unplaced: &Unplaced) -> Vec<String> {
+    if unplaced.reasons.is_empty() {
+        return vec![unplaced.message.clone()];
+    }
+    unplaced.reasons.iter().map(ToString::to_string).collect()
 }
 
 /// Why a pod was not looked at.

@@ -205,6 +205,9 @@ fn pods_without_a_place_are_named_with_the_pool_s_reason() {
     let pods: Vec<_> =
         plan["unschedulable"].as_array().unwrap().iter().map(|u| &u["pod"]).collect();
     assert_eq!(pods, ["default/big", "default/gated"]);
+    let reason = plan["unschedulable"][0]["reasons"][0].as_str().unwrap();
+    assert!(reason.starts_with("od: 2 of "), "{reason}");
+    assert!(reason.contains("none has 200 vCPU; closest: c5.xlarge lacks 196.08 vCPU"), "{reason}");
     let reason = plan["unschedulable"][1]["reasons"][0].as_str().unwrap();
     assert!(reason.contains("schedulingGates"), "{reason}");
     assert_eq!(plan["totalPricePerHour"], 0.0);

@@ -47,7 +47,7 @@ pub(crate) fn pending<'a>(
             continue;
         };
         if let Some(message) = unsupported(pod) {
-            found.unplaced.push(Unplaced { pod: key(pod), message });
+            found.unplaced.push(Unplaced { pod: key(pod), message, reasons: Vec::new() });
         } else if pod.preempts && now < after(since, grace) {
             hopeful.push(pod);
         } else {
