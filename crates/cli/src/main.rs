@@ -1,6 +1,8 @@
 //! The `aerostat` binary: one file a verb, nothing in it that a test would want.
 
 mod completions;
+mod explain;
+mod live;
 mod market;
 mod plan;
 mod up;
@@ -31,6 +33,7 @@ struct Cli {
 enum Verb {
     Up(Box<up::Args>),
     Plan(plan::Args),
+    Explain(explain::Args),
     Completions(completions::Args),
 }
 
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Up(args) => up::run(*args),
         Verb::Plan(args) => plan::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Completions(args) => {
             completions::run::<Cli>(&args);
             Ok(ExitCode::SUCCESS)

@@ -12,6 +12,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 
 use crate::index::Index;
+use crate::journal::Journal;
 use crate::recorder::Recorder;
 
 /// What every controller works with.
@@ -29,6 +30,7 @@ pub struct Context {
     /// Told of every decision that did something or has something to say.
     pub decisions: Option<mpsc::UnboundedSender<Decision>>,
     index: Mutex<Index>,
+    journal: Mutex<Journal>,
     changes: watch::Sender<u64>,
 }
 
@@ -98,6 +100,7 @@ impl Context {
             recorder,
             decisions,
             index: Mutex::default(),
+            journal: Mutex::default(),
             changes: watch::channel(0).0,
         }
     }
@@ -105,6 +108,11 @@ impl Context {
     /// The cluster as it is known now. Hold it shortly, never across an await.
     pub fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was decided about each pod. Hold it shortly, never across an await.
+    pub fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows changes of the index.

@@ -14,6 +14,7 @@
 //! | [`snapshot`] | the index as the engine wants to see it |
 //! | `types` | what may be launched |
 //! | [`provisioner`] | plans and carries the plan out |
+//! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
 //! | [`pools`], [`classes`] | status of NodePools and NodeClasses |
@@ -28,6 +29,7 @@ pub mod conditions;
 pub mod context;
 pub mod drain;
 pub mod index;
+pub mod journal;
 pub mod lifecycle;
 pub mod pools;
 pub mod provisioner;

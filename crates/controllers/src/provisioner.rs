@@ -62,6 +62,8 @@ pub async fn run(context: &Context) {
         publish(context, &plan, &report).await;
         let claims = execute(context, &plan).await;
         memory.nominations = remember(&plan, &claims);
+        let now = context.clock.now();
+        context.journal().note(now, &plan, &report, &claims, &context.index().pods);
         let idle = plan.launches.is_empty() && plan.terminations.is_empty();
         if let Some(decisions) = &context.decisions
             && !(idle && report == published)

@@ -7,6 +7,7 @@ use std::ops::Add;
 use aerostat_api::labels;
 
 use crate::instance::InstanceType;
+use crate::resources::Resources;
 
 /// Billionths of a USD per hour: sums are exact and always ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +85,31 @@ pub fn fee(rate: f64, kind: &InstanceType, zone: &str) -> f64 {
     listed.and_then(|o| Price::from_usd(o.price * rate)).unwrap_or_default().usd()
 }
 
+/// What each pod on a machine costs an hour: its part of the machine's `price`.
+///
+/// The price is parted by dominant shares: the largest part that a pod takes of any one resource
+/// of the machine, `allocatable`. The parts of all pods add up to the price, so that room that
+/// nobody uses is paid for by all. Of the `count` pods on the machine those that are not among
+/// `pods` count as much as the mean of those that are.
+#[must_use]
+pub fn shares(price: f64, allocatable: &Resources, pods: &[&Resources], count: u32) -> Vec<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "the ratio counts")]
+    let part = |name: &str, amount: i64| match allocatable.get(name) {
+        room @ 1.. => amount as f64 / room as f64,
+        _ => 0.0,
+    };
+    let dominant = |pod: &&Resources| {
+        let fixed = [("cpu", pod.cpu), ("memory", pod.memory), ("ephemeral-storage", pod.storage)];
+        let other = pod.other.iter().map(|(name, amount)| (name.as_str(), *amount));
+        let all = fixed.into_iter().chain([("pods", pod.pods)]).chain(other);
+        all.map(|(name, amount)| part(name, amount)).fold(0.0, f64::max)
+    };
+    let shares: Vec<f64> = pods.iter().map(dominant).collect();
+    let known = f64::from(u32::try_from(pods.len()).unwrap_or(u32::MAX));
+    let all = shares.iter().sum::<f64>() * f64::from(count).max(known) / known;
+    shares.into_iter().map(|share| if all > 0.0 { price * share / all } else { 0.0 }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +120,18 @@ mod tests {
         let large = Price::from_usd(0.1).unwrap();
         assert_eq!((large + large + large).usd().to_string(), "0.3");
         assert_eq!(large.times(3), [large; 3].into_iter().sum());
+    }
+
+    #[test]
+    fn a_machine_s_price_is_parted_by_dominant_shares() {
+        let amounts = |cpu, memory| Resources { cpu, memory, ..Resources::default() };
+        let machine = amounts(4000, 8000);
+        let (wide, tall) = (amounts(1000, 6000), amounts(1000, 100));
+        let both = shares(1.0, &machine, &[&wide, &tall], 2);
+        assert_eq!(both, [0.75, 0.25], "6/8 of the memory against 1/4 of the cpu");
+        assert_eq!(shares(1.0, &machine, &[&tall], 2), [0.5], "half is another pod's");
+        assert_eq!(shares(1.0, &machine, &[], 0), [0.0; 0]);
+        assert_eq!(shares(1.0, &machine, &[&amounts(0, 0)], 1), [0.0]);
     }
 
     #[test]

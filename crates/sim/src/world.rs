@@ -3,13 +3,13 @@
 //! `aerostat up` and the scenarios build the same world; only the clock differs, and whether a
 //! socket listens.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use aerostat_api::{builtin, crds};
 use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::registry::WriteOptions;
 use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
-use aerostat_controllers::{Context, Decision};
+use aerostat_controllers::{Context, Decision, journal};
 use aerostat_engine::snapshot::Settings;
 use aerostat_provider::catalog::Region;
 use aerostat_provider::sim::SimCloud;
@@ -75,6 +75,9 @@ impl World {
             Settings::default(),
             Some(sender),
         ));
+        // Weakly, since the context has a client of the service.
+        let told = Arc::downgrade(&context);
+        service.serve_documents(Box::new(move |path| document(&told, path)));
         let mut tasks = JoinSet::new();
         tasks.spawn(workloads::run(cluster.clone()));
         tasks.spawn(scheduler::run(cluster.clone()));
@@ -95,6 +98,19 @@ impl World {
             _ => "a part of the cluster has ended".to_owned(),
         }
     }
+}
+
+/// What the controllers say of `namespaces/NAMESPACE/pods/NAME`.
+fn document(context: &Weak<Context>, path: &str) -> Result<Value, Status> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let ["namespaces", namespace, "pods", name] = parts.as_slice() else {
+        return Err(Status::new(404, "PathNotFound", format!("there is no document {path}")));
+    };
+    let pod = ((*namespace).to_owned(), (*name).to_owned());
+    context
+        .upgrade()
+        .and_then(|context| journal::document(&context, &pod))
+        .ok_or_else(|| Status::not_found("", "pods", name))
 }
 
 /// Definitions of NodePool, NodeClaim and NodeClass.

@@ -9,7 +9,6 @@
 
 mod args;
 mod input;
-mod live;
 mod outcome;
 mod table;
 mod workload;
@@ -29,6 +28,7 @@ use aerostat_sim::manifest::Manifest;
 use anyhow::Context;
 use kube::Client;
 
+use crate::live;
 use args::Output;
 use input::Input;
 use outcome::Outcome;
@@ -76,9 +76,9 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     input.add(read(&args.files)?)?;
 
     let mut index = Index::default();
-    let live = live::client(args).await?;
-    if let Some(live) = &live {
-        index.read(live, now).await.context("the cluster cannot be read")?;
+    if let Some(kubeconfig) = &args.kubeconfig {
+        let live = live::client(Some(kubeconfig), args.context.as_deref()).await?;
+        index.read(&live, now).await.context("the cluster cannot be read")?;
     }
     input.settle_pools(index.pools.names().next().is_some())?;
     let client = Client::new(http::Service::new(input.cluster.clone()), "default");

@@ -48,14 +48,16 @@ mod write;
 mod tests;
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
+use serde_json::Value;
 
 pub use body::{REQUEST_LIMIT, ResponseBody};
 pub(crate) use reviews::{GROUPS, USER};
@@ -69,12 +71,24 @@ use query::Query;
 pub const GIT_VERSION: &str = concat!("v1.36.3+aerostat.", env!("CARGO_PKG_VERSION"));
 
 /// The API of a [`Cluster`] over HTTP. Cheap to clone; clones share their watches.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Service(Arc<Inner>);
 
-#[derive(Debug)]
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Service").field(&self.0.cluster).finish()
+    }
+}
+
+/// Read-only JSON documents by path, made when they are asked for.
+pub type Documents = Box<dyn Fn(&str) -> Result<Value, Status> + Send + Sync>;
+
+/// Where documents are, beside the paths of Kubernetes.
+const DOCUMENTS: &str = "/aerostat/v1/";
+
 struct Inner {
     cluster: Cluster,
+    documents: OnceLock<Documents>,
     /// Turns true when watches are to end.
     closing: tokio::sync::watch::Sender<bool>,
     /// Every open watch holds one more.
@@ -94,7 +108,15 @@ impl Service {
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         let closing = tokio::sync::watch::Sender::new(false);
-        Self(Arc::new(Inner { cluster, closing, watches: Arc::new(()) }))
+        let (documents, watches) = (OnceLock::new(), Arc::new(()));
+        Self(Arc::new(Inner { cluster, documents, closing, watches }))
+    }
+
+    /// Serves documents under `/aerostat/v1/`, to whoever may use the API: `documents` gets what
+    /// follows in the path. Only the first call counts.
+    pub fn serve_documents(&self, documents: Documents) {
+        // Documents that are there already stay.
+        let _ = self.0.documents.set(documents);
     }
 
     /// How many watches are open.
@@ -148,7 +170,7 @@ where
 }
 
 fn route(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
-    let Some(path) = Path::parse(call.head.uri.path()) else { return Ok(reply::not_found()) };
+    let Some(path) = Path::parse(call.head.uri.path()) else { return document(call) };
     if let Path::Resource(target) = &path {
         return resource::handle(call, target);
     }
@@ -166,6 +188,18 @@ fn route(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
         Path::GroupVersion(group, version) => discovery::group_version(call, &group, &version),
         Path::Resource(_) => unreachable!("handled above"),
     })
+}
+
+/// A document that is no part of Kubernetes' API.
+fn document(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
+    let rest = call.head.uri.path().strip_prefix(DOCUMENTS);
+    let (Some(rest), Some(documents)) = (rest, call.service.0.documents.get()) else {
+        return Ok(reply::not_found());
+    };
+    if !matches!(call.head.method, Method::GET | Method::HEAD) {
+        return Err(method_not_allowed());
+    }
+    Ok(reply::json(200, &documents(rest)?))
 }
 
 /// What someone gets who is not let in.
