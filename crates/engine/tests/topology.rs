@@ -1,0 +1,285 @@
+//! Constraints between pods, many at once: what is planned satisfies them, and the work does not
+//! grow with the square of the pods.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aerostat_api::{NodePool, labels};
+use aerostat_engine::instance::{InstanceType, Offering};
+use aerostat_engine::plan::{Launch, Plan};
+use aerostat_engine::pod::Pod;
+use aerostat_engine::report::Report;
+use aerostat_engine::resources::Resources;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use world::World;
+
+const GIB: i64 = 1 << 30;
+
+/// Karpenter's fake catalogue: type `i` has `i` cores, `2 i` GiB and five offerings.
+/// Source: kubernetes-sigs/karpenter `pkg/cloudprovider/fake/instancetype.go`.
+fn catalog(count: i64) -> Arc<Vec<InstanceType>> {
+    let kind = |number: i64| {
+        let price = 0.1 * number as f64 + 0.1 * (number * 2 * GIB) as f64 / 1e9;
+        let offering = |(capacity_type, zone): (&str, &str)| Offering {
+            zone: zone.to_owned(),
+            capacity_type: capacity_type.to_owned(),
+            price,
+            available: true,
+            reservation: None,
+        };
+        let (cpu, memory, pods) = (number * 1000, number * 2 * GIB, number * 10);
+        let capacity = Resources { cpu, memory, pods, ..Resources::default() };
+        let (cpu, memory) = (cpu - 100, memory - (10 << 20));
+        let allocatable = Resources { cpu, memory, ..capacity.clone() };
+        let offerings = [
+            ("spot", "z1"),
+            ("spot", "z2"),
+            ("on-demand", "z1"),
+            ("on-demand", "z2"),
+            ("on-demand", "z3"),
+        ];
+        InstanceType {
+            name: format!("fake-it-{number:03}"),
+            labels: [(labels::ARCH.to_owned(), "amd64".to_owned())].into(),
+            offerings: offerings.into_iter().map(offering).collect(),
+            capacity,
+            allocatable,
+        }
+    };
+    Arc::new((1..=count).map(kind).collect())
+}
+
+fn world(types: i64) -> World {
+    let types = catalog(types);
+    let pool: NodePool = serde_json::from_value(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"},
+        "spec": {"template": {"spec": {
+            "nodeClassRef": {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"},
+            "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
+        }}},
+    }))
+    .unwrap();
+    let mut world = World::new(types.clone());
+    world.snapshot.pools.push(world::pool(&pool, &types));
+    world
+}
+
+fn add(world: &mut World, name: &str, labels: Value, spec: Value, (cpu, memory): (u32, u32)) {
+    let mut spec = spec;
+    spec["containers"] = json!([{"name": "c", "resources": {
+        "requests": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}}}]);
+    let pod = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec,
+    }));
+    let mut pod = Pod::from_k8s(&pod.unwrap()).unwrap();
+    pod.unschedulable_since = Some(Timestamp::UNIX_EPOCH);
+    world.add_pod(pod);
+}
+
+fn plan(world: &mut World) -> (Plan, Report) {
+    world.plan(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1))
+}
+
+/// Numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+
+    fn letter(&mut self) -> String {
+        ["a", "b", "c", "d", "e", "f", "g"][self.roll(7)].to_owned()
+    }
+}
+
+fn spread(key: &str, selector: &str) -> Value {
+    json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"my-label": selector}}}]})
+}
+
+fn term(kind: &str, key: &str, labels: &Value) -> Value {
+    json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": key, "labelSelector": {"matchLabels": labels}}]}}})
+}
+
+/// Karpenter's mix: a fifth each without constraints, spread over zones, spread over machines,
+/// together in a zone, and apart on machines.
+/// Source: kubernetes-sigs/karpenter
+/// `pkg/controllers/provisioning/scheduling/scheduling_benchmark_test.go`.
+fn diverse(count: usize) -> World {
+    let mut world = world(400);
+    let mut dice = Dice(42);
+    for number in 0..count {
+        let size = (
+            [100, 250, 500, 1000, 1500][dice.roll(5)],
+            [100, 256, 512, 1024, 2048, 4096][dice.roll(6)],
+        );
+        let (own, other) = (dice.letter(), dice.letter());
+        let (kind, labels, spec) = match number % 5 {
+            0 => ("generic", json!({"my-label": own}), json!({})),
+            1 => ("zonal", json!({"my-label": own}), spread(labels::ZONE, &other)),
+            2 => ("hosts", json!({"my-label": own}), spread(labels::HOSTNAME, &other)),
+            3 => {
+                let labels = json!({"my-affinity": own});
+                ("together", labels.clone(), term("podAffinity", labels::ZONE, &labels))
+            }
+            _ => {
+                let labels = json!({"app": "nginx"});
+                ("apart", labels.clone(), term("podAntiAffinity", labels::HOSTNAME, &labels))
+            }
+        };
+        add(&mut world, &format!("{kind}-{number:05}"), labels, spec, size);
+    }
+    world
+}
+
+/// The only zone of a launch.
+fn zone(launch: &Launch) -> Option<String> {
+    let zone = launch.requirements.iter().find(|r| r.key == labels::ZONE)?;
+    (zone.values.len() == 1).then(|| zone.values[0].clone())
+}
+
+#[test]
+fn karpenters_diverse_mix_is_placed_as_it_asks() {
+    let mut world = diverse(1000);
+    let pods: BTreeMap<String, Arc<Pod>> =
+        world.snapshot.pods.iter().map(|pod| (pod.name.clone(), pod.clone())).collect();
+    let (plan, report) = plan(&mut world);
+    assert_eq!(report.unplaced, []);
+    let placed: usize = plan.launches.iter().map(|launch| launch.pods.len()).sum();
+    assert_eq!(placed, pods.len());
+    let mut by_zone: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+    let mut together: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
+    for launch in &plan.launches {
+        let here: Vec<&Pod> = launch.pods.iter().map(|(_, name)| &*pods[name]).collect();
+        let labelled = |value: &str| {
+            here.iter().filter(|p| p.labels.get("my-label").is_some_and(|v| v == value)).count()
+        };
+        assert!(here.iter().filter(|pod| pod.name.starts_with("apart")).count() <= 1);
+        for pod in &here {
+            if pod.name.starts_with("hosts") {
+                let selector = pod.constraints.spread[0].selector.as_ref().unwrap();
+                assert!(labelled(&selector.0[0].values[0]) <= 1, "{here:?}");
+            } else if pod.name.starts_with("zonal") {
+                let zone = zone(launch).unwrap();
+                let counts = by_zone.entry(pod.labels["my-label"].clone()).or_default();
+                *counts.entry(zone).or_default() += 1;
+            } else if pod.name.starts_with("together") {
+                let label = pod.labels["my-affinity"].clone();
+                together.entry(label).or_default().insert(zone(launch));
+            }
+        }
+    }
+    for (label, counts) in by_zone {
+        let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+        assert!(counts.len() == 3 && most - least <= 1, "{label}: {counts:?}");
+    }
+    for (label, zones) in together {
+        assert!(zones.len() == 1 && !zones.contains(&None), "{label}: {zones:?}");
+    }
+}
+
+#[test]
+fn the_plan_stands_once_it_is_carried_out() {
+    let mut world = diverse(300);
+    let (first, _) = plan(&mut world);
+    world.carry_out(&first, Timestamp::UNIX_EPOCH);
+    let (again, report) = plan(&mut world);
+    assert_eq!(again.launches, []);
+    assert_eq!(report.unplaced, []);
+    // Without the memory of what was promised to whom.
+    world.snapshot.nominations.clear();
+    let (anew, report) = plan(&mut world);
+    assert_eq!(report.unplaced, []);
+    assert!(anew.launches.len() <= first.launches.len() / 10, "{}", anew.launches.len());
+}
+
+#[test]
+fn ten_thousand_pods_that_shun_each_other_and_a_key_that_no_node_has() {
+    let mut world = world(10);
+    let labels = json!({"app": "shy"});
+    for number in 0..10_000 {
+        let spec = term("podAntiAffinity", labels::ZONE, &labels);
+        add(&mut world, &format!("zone-{number:05}"), labels.clone(), spec, (100, 100));
+    }
+    for number in 0..1000 {
+        let labels = json!({"app": "lost"});
+        let spec = term("podAffinity", "example.com/nowhere", &labels);
+        add(&mut world, &format!("lost-{number:05}"), labels, spec, (100, 100));
+    }
+    let (plan, report) = plan(&mut world);
+    assert_eq!(plan.launches.len(), 3);
+    assert_eq!(report.unplaced.len(), 10_997);
+    let reason = |prefix: &str| {
+        let unplaced = report.unplaced.iter().find(|u| u.pod.1.starts_with(prefix));
+        unplaced.unwrap().message.clone()
+    };
+    assert_eq!(
+        reason("zone-"),
+        "unsatisfiable topology constraint for pod anti-affinity, key=topology.kubernetes.io/zone \
+         (counts = z1: 1, z2: 1, z3: 1, podDomains = z1, z2, z3)"
+    );
+    assert!(reason("lost-").contains("key=example.com/nowhere"), "{}", reason("lost-"));
+}
+
+#[test]
+fn ten_thousand_pods_that_shun_each_other_on_machines_get_one_each() {
+    let mut world = world(10);
+    let labels = json!({"app": "shy"});
+    for number in 0..10_000 {
+        let spec = term("podAntiAffinity", labels::HOSTNAME, &labels);
+        add(&mut world, &format!("host-{number:05}"), labels.clone(), spec, (100, 100));
+    }
+    let (plan, report) = plan(&mut world);
+    assert_eq!((plan.launches.len(), report.unplaced.len()), (10_000, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    /// Zone spread by itself: what is placed is within the skew, and what is not could not be.
+    #[test]
+    fn zones_differ_by_the_skew_at_most(
+        groups in proptest::collection::vec((1..20_u32, 1..4_u32, 0..3_usize), 1..4),
+    ) {
+        let mut world = world(8);
+        for (group, (count, skew, zones)) in groups.iter().enumerate() {
+            let label = format!("g{group}");
+            let mut spec = spread(labels::ZONE, &label);
+            spec["topologySpreadConstraints"][0]["maxSkew"] = json!(skew);
+            let allowed = &["z1", "z2", "z3"][..3 - zones];
+            spec["affinity"] = json!({"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": labels::ZONE, "operator": "In", "values": allowed}]}]}}});
+            for number in 0..*count {
+                let name = format!("{label}-{number:03}");
+                add(&mut world, &name, json!({"my-label": label}), spec.clone(), (700, 300));
+            }
+        }
+        let (plan, report) = plan(&mut world);
+        prop_assert_eq!(&report.unplaced, &[]);
+        for (group, (_, skew, zones)) in groups.iter().enumerate() {
+            let mut counts: BTreeMap<&str, u32> =
+                ["z1", "z2", "z3"][..3 - zones].iter().map(|zone| (*zone, 0)).collect();
+            for launch in &plan.launches {
+                let prefix = format!("g{group}-");
+                for _ in launch.pods.iter().filter(|(_, name)| name.starts_with(&prefix)) {
+                    let zone = zone(launch).unwrap();
+                    *counts.get_mut(zone.as_str()).unwrap() += 1;
+                }
+            }
+            let spread = counts.values().max().unwrap() - counts.values().min().unwrap();
+            prop_assert!(spread <= *skew, "{:?}", counts);
+        }
+    }
+}
