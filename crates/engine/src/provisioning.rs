@@ -5,6 +5,7 @@ mod class;
 mod domain;
 mod elimination;
 mod existing;
+mod fingerprint;
 mod launch;
 mod lot;
 mod market;
@@ -284,7 +285,7 @@ impl Provisioning {
                 }
                 let Some((mut launch, report)) = same.clone() else { continue };
                 let mut taken = Taken::default();
-                for (lot, count) in lots.iter_mut().zip(&bin.counts) {
+                for (lot, count) in lots.iter_mut().zip(&bin.counts).filter(|(_, n)| **n > 0) {
                     taken.join(lot.take(*count));
                 }
                 launch.annotations.insert(labels::PLANNED_PODS.to_owned(), taken.text());

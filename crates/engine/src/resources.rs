@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use serde::{Deserialize, Serialize};
 
 /// Amounts of resources: cpu in milli-cores, memory and storage in bytes, the rest in units.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Resources {
     /// Milli-cores.
     pub cpu: i64,

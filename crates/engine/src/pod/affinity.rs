@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 /// A set of pods, by labels and namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodSet {
     /// Their labels; `None` matches no pod.
     pub selector: Option<Selector>,
@@ -19,11 +19,11 @@ pub struct PodSet {
 }
 
 /// A label selector; empty, it matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selector(pub Vec<Expression>);
 
 /// One requirement of a label selector.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Expression {
     /// The label.
     pub key: String,
@@ -34,7 +34,7 @@ pub struct Expression {
 }
 
 /// A required term of pod affinity or anti-affinity.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodTerm {
     /// The node label whose values are the domains.
     pub topology_key: String,
@@ -43,7 +43,7 @@ pub struct PodTerm {
 }
 
 /// A preferred term: affinity if the weight is positive, anti-affinity if it is negative.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PreferredPodTerm {
     /// 1 to 100, or −100 to −1.
     pub weight: i32,
@@ -52,7 +52,7 @@ pub struct PreferredPodTerm {
 }
 
 /// A topology spread constraint.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spread {
     /// The node label whose values are the domains.
     pub topology_key: String,

@@ -2,12 +2,13 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 
+use super::fingerprint::{Distinct, fingerprint};
 use super::topology::sets::{Sets, Terms};
 use crate::pod::{Constraints, Pod};
 
@@ -21,7 +22,7 @@ pub(crate) struct Class {
     /// The pod sets that they belong to, ascending.
     pub(crate) sets: Rc<[usize]>,
     /// Those that are there, oldest first.
-    pub(crate) pods: Vec<Arc<Pod>>,
+    pub(crate) pods: VecDeque<Arc<Pod>>,
     /// How many their owners have promised besides.
     pub(crate) promised: u32,
     /// Where it stands among the classes of the plan.
@@ -30,6 +31,12 @@ pub(crate) struct Class {
 }
 
 impl Class {
+    /// A class without pods.
+    fn new(sample: Arc<Pod>, terms: Rc<Terms>, sets: Rc<[usize]>) -> Self {
+        let (pods, name) = (VecDeque::new(), OnceCell::new());
+        Self { sample, terms, sets, pods, promised: 0, index: 0, name }
+    }
+
     /// All of them.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.pods.len()).unwrap_or(u32::MAX).saturating_add(self.promised)
@@ -37,7 +44,11 @@ impl Class {
 
     /// The class without its pods.
     pub(crate) fn emptied(&self) -> Self {
-        Self { pods: Vec::new(), promised: 0, ..self.clone() }
+        Self {
+            index: self.index,
+            name: self.name.clone(),
+            ..Self::new(self.sample.clone(), self.terms.clone(), self.sets.clone())
+        }
     }
 
     /// A name that stays the same from plan to plan, for [`crate::snapshot::StateNode::planned`].
@@ -71,7 +82,7 @@ impl Class {
 
     /// Takes `count` of them out, those that are there first, and says how many of them were only
     /// promised.
-    pub(crate) fn take(&mut self, count: u32) -> (Vec<Arc<Pod>>, u32) {
+    pub(crate) fn take(&mut self, count: u32) -> (VecDeque<Arc<Pod>>, u32) {
         let there = self.pods.len().min(count as usize);
         let pods = self.pods.drain(..there).collect();
         let promised = (count - u32::try_from(there).unwrap_or(count)).min(self.promised);
@@ -100,24 +111,14 @@ impl Ord for Key<'_> {
     }
 }
 
-/// A pod by what it says of others. Namespaces stand in affinity terms; for spread constraints the
-/// pod's own matters.
-#[derive(Clone, Copy)]
-struct Saying<'a>(&'a Pod);
+/// Whether two pods ask for the same of a node; what they say of other pods aside.
+pub(crate) fn asks_the_same(a: &Pod, b: &Pod) -> bool {
+    Key(a) == Key(b)
+}
 
-impl Ord for Saying<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = (&self.0.constraints, &other.0.constraints);
-        let namespaces = || match a.spread.is_empty() {
-            true => Ordering::Equal,
-            false => self.0.namespace.cmp(&other.0.namespace),
-        };
-        a.pod_affinity
-            .cmp(&b.pod_affinity)
-            .then_with(|| a.pod_anti_affinity.cmp(&b.pod_anti_affinity))
-            .then_with(|| a.spread.cmp(&b.spread))
-            .then_with(namespaces)
-    }
+/// A fingerprint of what [`asks_the_same`] compares. Tolerations are left out: not all count.
+pub(crate) fn need(pod: &Pod) -> u64 {
+    fingerprint(&(&pod.requests, &pod.constraints.node_selector))
 }
 
 /// Compares what is asked of a node besides room; soft wishes aside.
@@ -166,20 +167,6 @@ impl PartialEq for Key<'_> {
 
 impl Eq for Key<'_> {}
 
-impl PartialOrd for Saying<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Saying<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Saying<'_> {}
-
 /// Tolerations that tell pods apart. Those that admission gives to every pod do not: a promised
 /// pod has not been through admission.
 fn relevant(tolerations: &[Toleration]) -> impl Iterator<Item = &Toleration> {
@@ -215,40 +202,42 @@ pub(crate) fn fold<'a>(
     promised: impl Iterator<Item = (&'a Arc<Pod>, u32)>,
     sets: &mut Sets<'a>,
 ) -> Vec<Class> {
-    let mut classes: BTreeMap<(i32, Key<'a>, Saying<'a>, Rc<[usize]>), Class> = BTreeMap::new();
+    let mut classes: Distinct<(Option<usize>, Class)> = Distinct::default();
     let mut class_of = |pod: &'a Arc<Pod>, count: Option<u32>| {
-        let members = sets.members(pod);
-        let class = classes
-            .entry((pod.priority, Key(pod), Saying(pod), members.clone()))
-            .or_insert_with(|| Class {
-                sample: pod.clone(),
-                terms: sets.terms(pod),
-                sets: members,
-                pods: Vec::new(),
-                promised: 0,
-                index: 0,
-                name: OnceCell::new(),
-            });
+        let (members, saying) = (sets.members(pod), sets.saying(pod));
+        let print = fingerprint(&(pod.priority, need(pod), saying, &*members));
+        let is_like = |(said, class): &(Option<usize>, Class)| {
+            *said == saying
+                && class.sets == members
+                && class.sample.priority == pod.priority
+                && Key(&class.sample) == Key(pod)
+        };
+        let number = classes.find(print, is_like).unwrap_or_else(|| {
+            let terms = sets.terms(pod);
+            classes.add(print, (saying, Class::new(pod.clone(), terms, members.clone())))
+        });
+        let (_, class) = classes.get_mut(number);
         match count {
-            None => class.pods.push(pod.clone()),
+            None => class.pods.push_back(pod.clone()),
             Some(count) => class.promised = class.promised.saturating_add(count),
         }
     };
     pods.for_each(|pod| class_of(pod, None));
     promised.for_each(|(pod, count)| class_of(pod, Some(count)));
-    let mut classes: Vec<Class> = classes.into_values().collect();
+    let mut classes: Vec<Class> = classes.into_list().into_iter().map(|(_, class)| class).collect();
     for class in &mut classes {
-        class.pods.sort_by(|a, b| age(a).cmp(&age(b)));
+        class.pods.make_contiguous().sort_by(|a, b| age(a).cmp(&age(b)));
     }
-    // The sort is stable: classes that are equal in all this stay in the order of their keys.
+    // The sort is stable: classes that are equal in all this stay in the order of their pods.
     classes.sort_by(|a, b| {
         let size = |class: &Class| (class.sample.requests.cpu, class.sample.requests.memory);
-        let oldest = |class: &Class| class.pods.first().map(|pod| pod.created);
+        let oldest = |class: &Class| class.pods.front().map(|pod| pod.created);
         b.sample
             .priority
             .cmp(&a.sample.priority)
             .then_with(|| size(b).cmp(&size(a)))
             .then_with(|| oldest(a).cmp(&oldest(b)))
+            .then_with(|| Key(&a.sample).cmp(&Key(&b.sample)))
     });
     for (index, class) in classes.iter_mut().enumerate() {
         class.index = index;

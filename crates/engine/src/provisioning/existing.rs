@@ -109,7 +109,7 @@ fn remembered(lots: &mut [Lot], rooms: &mut [Room<'_>], snapshot: &Snapshot) -> 
                             let taken = Taken::one(&pod, &lot.parts[part]);
                             room.take(lot, 1, taken, &mut nominations);
                         }
-                        _ => lot.parts[part].pods.push(pod),
+                        _ => lot.parts[part].pods.push_back(pod),
                     }
                 }
             }

@@ -18,7 +18,7 @@ mod offered;
 mod places;
 pub(crate) mod sets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,9 +31,10 @@ use self::hosts::Hosts;
 use self::offered::Offered;
 use self::places::Places;
 use self::sets::{Sets, Terms};
-use super::class::{Class, by_constraints};
+use super::class::{Class, asks_the_same, need};
+use super::fingerprint::{Distinct, fingerprint};
 use super::lot::Lot;
-use super::tally::Tally;
+use super::tally::{Rule, Tally};
 use crate::pod::{Constraints, Pod};
 use crate::residents::Residents;
 use crate::snapshot::Snapshot;
@@ -103,6 +104,7 @@ pub(crate) fn settle<'a>(
         order: order(&items),
         items: items.into_iter().map(Some).collect(),
         settled,
+        kept: Kept::default(),
     };
     for at in settler.order.clone() {
         settler.settle(at);
@@ -162,6 +164,7 @@ struct Settler<'c, 'a, 'r> {
     order: Vec<usize>,
     items: Vec<Option<Item>>,
     settled: Settled,
+    kept: Kept,
 }
 
 impl Settler<'_, '_, '_> {
@@ -241,7 +244,7 @@ impl Settler<'_, '_, '_> {
         {
             return vec![lot];
         }
-        let (lots, rest) = divide(lot, key, &shares, |pod| memories.of(pod));
+        let (lots, rest) = divide(lot, key, &shares, &mut self.kept, |pod| memories.of(pod));
         for lot in &lots {
             let Some((_, values)) = lot.pins.last() else { continue };
             if let [value] = values.as_slice() {
@@ -280,13 +283,13 @@ fn divide(
     mut lot: Lot,
     key: &str,
     shares: &assign::Shares,
+    kept: &mut Kept,
     home: impl Fn(&Pod) -> Option<String>,
 ) -> (Vec<Lot>, Vec<Class>) {
-    let share = |values: &Vec<String>| {
-        let sample = if values.is_empty() {
-            lot.sample.clone()
-        } else {
-            Arc::new(kept_to(&lot.sample, key, values))
+    let mut share = |values: &Vec<String>| {
+        let sample = match values.is_empty() {
+            true => lot.sample.clone(),
+            false => kept.to(&lot.sample, key, values),
         };
         let mut pins = lot.pins.clone();
         if !values.is_empty() {
@@ -304,7 +307,7 @@ fn divide(
     }
     let mut open: Vec<u32> = shares.iter().map(|(_, count)| *count).collect();
     for (part, class) in lot.parts.iter_mut().enumerate() {
-        let mut others = Vec::new();
+        let mut others = VecDeque::new();
         for pod in std::mem::take(&mut class.pods) {
             let home = home(&pod).and_then(|home| {
                 let is_home = |(values, _): &(Vec<String>, u32)| values.contains(&home);
@@ -313,9 +316,9 @@ fn divide(
             match home {
                 Some(at) => {
                     open[at] -= 1;
-                    lots[at].parts[part].pods.push(pod);
+                    lots[at].parts[part].pods.push_back(pod);
                 }
-                None => others.push(pod),
+                None => others.push_back(pod),
             }
         }
         class.pods = others;
@@ -335,6 +338,26 @@ fn divide(
     lots.retain(|lot| !lot.parts.is_empty());
     lot.parts.retain(|part| part.count() > 0);
     (lots, lot.parts)
+}
+
+/// Samples that are kept to domains, each made once: pod, key, values and the result.
+#[derive(Default)]
+struct Kept(Distinct<(Arc<Pod>, String, Vec<String>, Arc<Pod>)>);
+
+impl Kept {
+    fn to(&mut self, pod: &Arc<Pod>, key: &str, values: &[String]) -> Arc<Pod> {
+        let print = fingerprint(&(pod.priority, need(pod), key, values));
+        let same = |known: &(Arc<Pod>, String, Vec<String>, Arc<Pod>)| {
+            (known.1.as_str(), known.2.as_slice()) == (key, values)
+                && known.0.priority == pod.priority
+                && is_like(&known.0, pod)
+        };
+        let number = self.0.find(print, same).unwrap_or_else(|| {
+            let kept = Arc::new(kept_to(pod, key, values));
+            self.0.add(print, (pod.clone(), key.to_owned(), values.to_vec(), kept))
+        });
+        self.0.get(number).3.clone()
+    }
 }
 
 /// The pod with a node selector more. What it says of other pods is settled by that.
@@ -364,29 +387,29 @@ fn kept_to(pod: &Pod, key: &str, values: &[String]) -> Pod {
 
 /// Makes one of lots that have come to the same.
 fn merge(lots: Vec<Lot>) -> Vec<Lot> {
-    let compare = |a: &Lot, b: &Lot| {
-        (a.sample.priority.cmp(&b.sample.priority))
-            .then_with(|| a.sample.requests.cmp(&b.sample.requests))
-            .then_with(|| a.rule.cmp(&b.rule))
-            .then_with(|| a.pins.cmp(&b.pins))
-            .then_with(|| by_constraints(&a.sample.constraints, &b.sample.constraints))
-    };
-    let mut order: Vec<usize> = (0..lots.len()).collect();
-    order.sort_by(|a, b| compare(&lots[*a], &lots[*b]).then(a.cmp(b)));
-    let mut first: Vec<usize> = (0..lots.len()).collect();
-    for pair in order.windows(2) {
-        let (one, next) = (&lots[pair[0]], &lots[pair[1]]);
-        if !one.bundle && !next.bundle && compare(one, next).is_eq() {
-            first[pair[1]] = first[pair[0]];
+    let mut merged: Distinct<Lot> = Distinct::default();
+    for lot in lots {
+        let Rule { counts, caps, needs } = &lot.rule;
+        let print =
+            fingerprint(&(lot.sample.priority, need(&lot.sample), counts, caps, needs, &lot.pins));
+        let same = |other: &Lot| {
+            !lot.bundle
+                && !other.bundle
+                && lot.sample.priority == other.sample.priority
+                && lot.rule == other.rule
+                && lot.pins == other.pins
+                && is_like(&lot.sample, &other.sample)
+        };
+        match merged.find(print, same) {
+            Some(number) => merged.get_mut(number).parts.extend(lot.parts),
+            None => {
+                merged.add(print, lot);
+            }
         }
     }
-    let mut merged: Vec<Option<Lot>> = Vec::new();
-    for (at, lot) in lots.into_iter().enumerate() {
-        merged.push(None);
-        match &mut merged[first[at]] {
-            Some(known) => known.parts.extend(lot.parts),
-            none => *none = Some(lot),
-        }
-    }
-    merged.into_iter().flatten().collect()
+    merged.into_list()
+}
+
+fn is_like(a: &Arc<Pod>, b: &Arc<Pod>) -> bool {
+    Arc::ptr_eq(a, b) || asks_the_same(a, b)
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pod::{Constraints, Pod};
+use crate::provisioning::class::by_constraints;
+use crate::provisioning::fingerprint::{Distinct, fingerprint};
 use crate::provisioning::market::{Dimensions, Scope, Store};
 use crate::provisioning::packing::share;
 use crate::provisioning::reserved::Reservations;
@@ -24,9 +26,15 @@ impl<'a> Offered<'a> {
             node_selector: keys.iter().map(|key| (key.clone(), String::new())).collect(),
             ..Constraints::default()
         };
-        let mut asked: Vec<&Constraints> = samples.iter().map(|pod| &pod.constraints).collect();
-        asked.sort_by(|a, b| crate::provisioning::class::by_constraints(a, b));
-        asked.dedup_by(|a, b| crate::provisioning::class::by_constraints(a, b).is_eq());
+        let mut distinct: Distinct<&Constraints> = Distinct::default();
+        for pod in samples {
+            let print = fingerprint(&pod.constraints.node_selector);
+            let same = |known: &&Constraints| by_constraints(known, &pod.constraints).is_eq();
+            if distinct.find(print, same).is_none() {
+                distinct.add(print, &pod.constraints);
+            }
+        }
+        let mut asked = distinct.into_list();
         asked.push(&pinned);
         let usable = |pool: &&Pool| pool.usable.is_ok() && pool.replicas.is_none();
         let reservations = Reservations::of(snapshot);

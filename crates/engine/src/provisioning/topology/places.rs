@@ -1,7 +1,6 @@
 //! Where pods could go: what nodes and pools have of a label.
 
 use std::cell::OnceCell;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +9,8 @@ use super::assign::Place;
 use super::offered::Offered;
 use crate::pod::{Constraints, Pod};
 use crate::predicates;
-use crate::provisioning::class::{Class, by_constraints};
+use crate::provisioning::class::{Class, asks_the_same, by_constraints, need};
+use crate::provisioning::fingerprint::{Distinct, fingerprint};
 use crate::provisioning::lot::Lot;
 use crate::residents::{Residents, copies};
 use crate::resources::Resources;
@@ -27,49 +27,12 @@ pub(super) struct Places<'a, 'r> {
     /// Nodes by name.
     nodes: OnceCell<BTreeMap<&'a str, usize>>,
     residents: &'r Residents<'a>,
-    known: BTreeMap<(ByNeed, String), Rc<[Place]>>,
-    on_nodes: BTreeMap<(ByConstraints, String), Rc<BTreeSet<String>>>,
+    /// Places by what pods ask for and by key.
+    known: Distinct<(Arc<Pod>, String, Rc<[Place]>)>,
+    /// Values of nodes by what pods ask for besides room, and by key.
+    on_nodes: Distinct<(Arc<Pod>, String, Rc<BTreeSet<String>>)>,
     all: BTreeMap<String, Vec<String>>,
 }
-
-/// Pods by what they ask of a node.
-#[derive(Clone)]
-struct ByNeed(Arc<Pod>);
-
-#[derive(Clone)]
-struct ByConstraints(Arc<Pod>);
-
-impl Ord for ByConstraints {
-    fn cmp(&self, other: &Self) -> Ordering {
-        by_constraints(&self.0.constraints, &other.0.constraints)
-    }
-}
-
-impl Ord for ByNeed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0
-            .requests
-            .cmp(&other.0.requests)
-            .then_with(|| by_constraints(&self.0.constraints, &other.0.constraints))
-    }
-}
-
-macro_rules! equal_by_order {
-    ($($name:ident)*) => {$(
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-        impl PartialEq for $name {
-            fn eq(&self, other: &Self) -> bool {
-                self.cmp(other) == Ordering::Equal
-            }
-        }
-        impl Eq for $name {}
-    )*};
-}
-equal_by_order!(ByNeed ByConstraints);
 
 impl<'a, 'r> Places<'a, 'r> {
     pub(super) fn new(
@@ -97,8 +60,8 @@ impl<'a, 'r> Places<'a, 'r> {
             planned,
             nodes: OnceCell::new(),
             residents,
-            known: BTreeMap::new(),
-            on_nodes: BTreeMap::new(),
+            known: Distinct::default(),
+            on_nodes: Distinct::default(),
             all: BTreeMap::new(),
         }
     }
@@ -110,9 +73,12 @@ impl<'a, 'r> Places<'a, 'r> {
 
     /// The values of `key` that such a pod could go to, by value.
     pub(super) fn of(&mut self, pod: &Arc<Pod>, key: &str) -> Rc<[Place]> {
-        let asked = (ByNeed(pod.clone()), key.to_owned());
-        if let Some(known) = self.known.get(&asked) {
-            return known.clone();
+        let print = fingerprint(&(need(pod), key));
+        let same = |known: &(Arc<Pod>, String, Rc<[Place]>)| {
+            known.1 == key && (Arc::ptr_eq(&known.0, pod) || asks_the_same(&known.0, pod))
+        };
+        if let Some(number) = self.known.find(print, same) {
+            return self.known.get(number).2.clone();
         }
         let offered = self.offered.values(&pod.constraints, &pod.requests, key);
         let on_nodes = self.on_nodes(pod, key);
@@ -120,21 +86,24 @@ impl<'a, 'r> Places<'a, 'r> {
         let place =
             |value: &String| Place { value: value.clone(), cost: offered.get(value).copied() };
         let places: Rc<[Place]> = values.into_iter().map(place).collect();
-        self.known.insert(asked, places.clone());
+        self.known.add(print, (pod.clone(), key.to_owned(), places.clone()));
         places
     }
 
     /// The values of usable nodes whose labels and taints such a pod can bear.
     fn on_nodes(&mut self, pod: &Arc<Pod>, key: &str) -> Rc<BTreeSet<String>> {
-        let asked = (ByConstraints(pod.clone()), key.to_owned());
-        if let Some(known) = self.on_nodes.get(&asked) {
-            return known.clone();
+        let print = fingerprint(&(&pod.constraints.node_selector, key));
+        let same = |known: &(Arc<Pod>, String, Rc<BTreeSet<String>>)| {
+            known.1 == key && by_constraints(&known.0.constraints, &pod.constraints).is_eq()
+        };
+        if let Some(number) = self.on_nodes.find(print, same) {
+            return self.on_nodes.get(number).2.clone();
         }
         let bears = |(state, _): &(&StateNode, &Resources)| bears(&pod.constraints, state);
         let values = self.usable().filter(bears);
         let values = values.filter_map(|(state, _)| state.node.labels.get(key).cloned());
         let values: Rc<BTreeSet<String>> = Rc::new(values.collect());
-        self.on_nodes.insert(asked, values.clone());
+        self.on_nodes.add(print, (pod.clone(), key.to_owned(), values.clone()));
         values
     }
 

@@ -3,10 +3,11 @@
 //! Each distinct term is read once, and each distinct set of labels is matched once with the
 //! selectors that could match it, however many pods there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::pod::{Constraints, Pod, PodSet, PodTerm, Spread};
+use crate::provisioning::fingerprint::{Distinct, fingerprint};
 
 type Labels = BTreeMap<String, String>;
 
@@ -42,7 +43,7 @@ impl Terms {
 
 /// What a pod says of others, word for word. The namespace matters to spread constraints only:
 /// affinity terms name theirs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Said<'a> {
     affinity: &'a [PodTerm],
     anti: &'a [PodTerm],
@@ -73,9 +74,9 @@ pub(crate) struct Sets<'a> {
     by_label: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
     /// The other sets.
     loose: Vec<usize>,
-    said: BTreeMap<Said<'a>, Rc<Terms>>,
-    nothing: Rc<Terms>,
-    known: BTreeMap<(&'a str, &'a Labels), Rc<[usize]>>,
+    /// What pods say; the first says nothing.
+    said: Distinct<(Said<'a>, Rc<Terms>)>,
+    known: Distinct<(&'a str, &'a Labels, Rc<[usize]>)>,
 }
 
 impl<'a> Sets<'a> {
@@ -91,24 +92,26 @@ impl<'a> Sets<'a> {
             namespaces,
             by_label: BTreeMap::new(),
             loose: Vec::new(),
-            said: BTreeMap::new(),
-            nothing: Rc::default(),
-            known: BTreeMap::new(),
+            said: Distinct::default(),
+            known: Distinct::default(),
         };
-        let mut distinct: BTreeSet<Said<'a>> = BTreeSet::new();
         for said in pods.map(Said::by).filter(|said| !said.is_nothing()) {
-            distinct.insert(said);
+            sets.hear(said);
         }
         // What residents want beside them says nothing to newcomers; what they shun does.
         for pod in residents.filter(|pod| !pod.constraints.pod_anti_affinity.is_empty()) {
             let anti = pod.constraints.pod_anti_affinity.as_slice();
-            distinct.insert(Said { affinity: &[], anti, spread: &[], namespace: "" });
-        }
-        for said in distinct {
-            let terms = sets.read(said);
-            sets.said.insert(said, Rc::new(terms));
+            sets.hear(Said { affinity: &[], anti, spread: &[], namespace: "" });
         }
         sets
+    }
+
+    fn hear(&mut self, said: Said<'a>) {
+        let print = fingerprint(&said);
+        if self.said.find(print, |(known, _)| *known == said).is_none() {
+            let terms = Rc::new(self.read(said));
+            self.said.add(print, (said, terms));
+        }
     }
 
     fn read(&mut self, said: Said<'a>) -> Terms {
@@ -164,21 +167,27 @@ impl<'a> Sets<'a> {
 
     /// What a pod demands of others.
     pub(crate) fn terms(&self, pod: &Pod) -> Rc<Terms> {
+        self.saying(pod).map(|number| self.said.get(number).1.clone()).unwrap_or_default()
+    }
+
+    /// A number for what a pod demands of others; `None` if it demands nothing.
+    pub(crate) fn saying(&self, pod: &Pod) -> Option<usize> {
         let said = Said::by(pod);
         if said.is_nothing() {
-            return self.nothing.clone();
+            return None;
         }
-        self.said.get(&said).unwrap_or(&self.nothing).clone()
+        self.said.find(fingerprint(&said), |(known, _)| *known == said)
     }
 
     /// What a pod on a node keeps off.
     pub(crate) fn shunned(&self, pod: &Pod) -> Rc<Terms> {
         let anti = pod.constraints.pod_anti_affinity.as_slice();
         if anti.is_empty() {
-            return self.nothing.clone();
+            return Rc::default();
         }
         let said = Said { affinity: &[], anti, spread: &[], namespace: "" };
-        self.said.get(&said).unwrap_or(&self.nothing).clone()
+        let known = self.said.find(fingerprint(&said), |(known, _)| *known == said);
+        known.map(|number| self.said.get(number).1.clone()).unwrap_or_default()
     }
 
     /// The sets that a pod belongs to, ascending.
@@ -187,8 +196,10 @@ impl<'a> Sets<'a> {
             return Rc::new([]);
         }
         let key = (pod.namespace.as_str(), &pod.labels);
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
+        let print = fingerprint(&key);
+        let same = |known: &(&str, &Labels, Rc<[usize]>)| (known.0, known.1) == key;
+        if let Some(number) = self.known.find(print, same) {
+            return self.known.get(number).2.clone();
         }
         let hinted = pod.labels.iter().filter_map(|(name, value)| {
             self.by_label.get(name).and_then(|values| values.get(value))
@@ -200,7 +211,7 @@ impl<'a> Sets<'a> {
         members.sort_unstable();
         members.dedup();
         let members: Rc<[usize]> = members.into();
-        self.known.insert(key, members.clone());
+        self.known.add(print, (key.0, key.1, members.clone()));
         members
     }
 }
