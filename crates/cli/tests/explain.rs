@@ -1,5 +1,7 @@
 //! `aerostat explain` against a running `aerostat up`.
 
+#![expect(clippy::disallowed_methods, reason = "a test runs in the machine's time")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -106,6 +108,15 @@ fn a_running_aerostat_tells_where_a_pod_goes_and_why_another_does_not() {
     let document: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(document["outcome"], "unplaced");
     assert!(document["reasons"][0].as_str().unwrap().starts_with("general-purpose: "), "{json}");
+
+    // The same cluster can be planned for: a pod that waits there is part of the plan.
+    let output = Command::new(env!("CARGO_BIN_EXE_aerostat"))
+        .args(["plan", "--kubeconfig", "k", "-o", "json"])
+        .current_dir(up.folder.path())
+        .output()
+        .expect("aerostat runs");
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(plan["unschedulable"][0]["pod"], "default/huge", "{plan}");
 
     let output = up.explain(&["pod/nobody", "-n", "shop"]);
     assert_eq!(output.status.code(), Some(1));

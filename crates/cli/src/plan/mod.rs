@@ -8,6 +8,7 @@
 //! Objects go the same way as in a running Aerostat; only nothing runs.
 
 mod args;
+mod daemons;
 mod input;
 mod outcome;
 mod table;
@@ -26,7 +27,7 @@ use aerostat_engine::snapshot::Settings;
 use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
 use anyhow::Context;
-use kube::Client;
+use kube::{Client, ResourceExt};
 
 use crate::live;
 use args::Output;
@@ -83,6 +84,12 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     input.settle_pools(index.pools.names().next().is_some())?;
     let client = Client::new(http::Service::new(input.cluster.clone()), "default");
     index.read(&client, now).await.context("the objects of the files cannot be read back")?;
+    for set in daemons::of(&input.running) {
+        let name = format!("{}/{}", set.namespace().unwrap_or_default(), set.name_any());
+        if index.daemon_sets.get(&name).is_none() {
+            index.daemon_sets.learn(set);
+        }
+    }
     index.add(input.claims, input.nodes, input.running, now);
     let pods = input.pods.into_iter().map(|pod| ((pod.namespace.clone(), pod.name.clone()), pod));
     index.pods.extend(pods);

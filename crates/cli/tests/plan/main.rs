@@ -195,6 +195,23 @@ fn daemons_count_on_new_nodes_and_jobs_by_their_parallelism() {
 }
 
 #[test]
+fn daemons_are_known_by_their_pods_as_well() {
+    let pool = pool("");
+    let daemon = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    \
+                  name: d-x\n    namespace: kube-system\n    ownerReferences: [{apiVersion: apps/v1, \
+                  kind: DaemonSet, name: d, uid: u, controller: true}]\n  spec:\n    nodeName: old\n    \
+                  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
+                  {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: \
+                  [old]}]}]}}}\n    containers: [{name: c, image: i, resources: {requests: {cpu: \
+                  '1'}}}]\n";
+    let pod = pod("p", "1500m");
+    let files = [("pool.yaml", pool.as_str()), ("p.yaml", pod.as_str()), ("d.yaml", daemon)];
+    let kind = |arguments: &[&str]| json(&files, arguments)["nodes"][0]["instanceType"].clone();
+    assert_eq!(kind(&["-f", "pool.yaml", "-f", "p.yaml"]), "c5.large");
+    assert_eq!(kind(&["-f", "pool.yaml", "-f", "p.yaml", "--nodes", "d.yaml"]), "c5.xlarge");
+}
+
+#[test]
 fn pods_without_a_place_are_named_with_the_pool_s_reason() {
     let pool = pool("");
     let gated = "apiVersion: v1\nkind: Pod\nmetadata: {name: gated}\nspec:\n  schedulingGates: \

@@ -233,7 +233,7 @@ impl<'a> Shop<'a> {
             let capacity = &pool.types[offer.kind].capacity;
             self.headroom.allows(&Machine { capacity, price: offer.price })
         };
-        if !holding.iter().any(|offer| within(&offer)) {
+        if !holding.iter().any(&within) {
             let kinds: BTreeSet<usize> = holding.iter().map(|offer| offer.kind).collect();
             let money = pool.max_price.map(|_| labels::MAX_USD_PER_HOUR.to_owned());
             let limits = pool.limits.keys().cloned().chain(money).collect();
