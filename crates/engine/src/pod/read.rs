@@ -20,7 +20,7 @@ impl Pod {
         let spec = pod.spec.as_ref().ok_or("spec: missing")?;
         let empty = core::PodStatus::default();
         let status = pod.status.as_ref().unwrap_or(&empty);
-        let Requests { requests, scored } = requests::of(spec)?;
+        let Requests { requests, scored } = requests::of(spec, status)?;
         let unschedulable = status.conditions.iter().flatten().find(|condition| {
             condition.type_ == "PodScheduled"
                 && condition.status == "False"

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::resources::Resources;
 
+type List = BTreeMap<String, Quantity>;
+
 /// What scores count for a container that says nothing of cpu (milli-cores).
 /// Source: kubernetes `pkg/scheduler/util/pod_resources.go`.
 const SCORED_CPU: i64 = 100;
@@ -19,13 +21,14 @@ pub(super) struct Requests {
 }
 
 /// Adds up a pod: the larger of what runs at once and what starting up takes, plus overhead;
-/// pod-level requests override the sum.
-pub(super) fn of(spec: &core::PodSpec) -> Result<Requests, String> {
+/// pod-level requests override the sum. A container that is resized in place counts with the
+/// largest of what it asks for, was promised and has; with the latter two if its node can never
+/// give it more.
+pub(super) fn of(spec: &core::PodSpec, status: &core::PodStatus) -> Result<Requests, String> {
+    let sizes = Sizes::of(status);
     let read = |container: &core::Container, list: &str| {
-        let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
-        let empty = BTreeMap::new();
-        let requests = requests.unwrap_or(&empty);
-        let asked = Resources::from_k8s(requests).map_err(|error| {
+        let requests = sizes.requests(container, list);
+        let asked = Resources::from_k8s(&requests).map_err(|error| {
             format!("spec.{list}[{}].resources.requests: {error}", container.name)
         })?;
         let mut scored = asked.clone();
@@ -60,7 +63,7 @@ pub(super) fn of(spec: &core::PodSpec) -> Result<Requests, String> {
             }
         }
     }
-    let whole = pod_level(spec)?;
+    let whole = sizes.whole(pod_level(spec)?);
     let overhead = Resources::from_k8s(spec.overhead.as_ref().unwrap_or(&BTreeMap::new()))
         .map_err(|error| format!("spec.overhead: {error}"))?;
     for (sum, starting) in sums.iter_mut().zip(&starting) {
@@ -71,6 +74,63 @@ pub(super) fn of(spec: &core::PodSpec) -> Result<Requests, String> {
     }
     let [requests, scored] = sums;
     Ok(Requests { requests, scored })
+}
+
+/// The sizes that the kubelet says containers have.
+struct Sizes<'a> {
+    status: &'a core::PodStatus,
+    /// Whether a resize that is asked for will never happen.
+    infeasible: bool,
+}
+
+impl<'a> Sizes<'a> {
+    fn of(status: &'a core::PodStatus) -> Self {
+        let mut conditions = status.conditions.iter().flatten();
+        let pending = conditions.find(|condition| condition.type_ == "PodResizePending");
+        let infeasible = pending.is_some_and(|c| c.reason.as_deref() == Some("Infeasible"));
+        Self { status, infeasible }
+    }
+
+    /// What a container counts with. Init containers that end are never resized.
+    fn requests(&self, container: &core::Container, list: &str) -> List {
+        let asked = container.resources.as_ref().and_then(|r| r.requests.clone());
+        let asked = asked.unwrap_or_default();
+        let statuses = match list {
+            "containers" => self.status.container_statuses.as_ref(),
+            _ if is_sidecar(container) => self.status.init_container_statuses.as_ref(),
+            _ => None,
+        };
+        let mut statuses = statuses.into_iter().flatten();
+        let Some(status) = statuses.find(|status| status.name == container.name) else {
+            return asked;
+        };
+        let Some(has) = &status.resources else { return asked };
+        self.largest(asked, has.requests.as_ref(), status.allocated_resources.as_ref())
+    }
+
+    /// What the pod as a whole counts with, of the kinds that its own requests name.
+    fn whole(&self, asked: List) -> List {
+        let Some(has) = &self.status.resources else { return asked };
+        let names: Vec<String> = asked.keys().cloned().collect();
+        let promised = self.status.allocated_resources.as_ref();
+        let mut largest = self.largest(asked, has.requests.as_ref(), promised);
+        largest.retain(|name, _| names.contains(name));
+        largest
+    }
+
+    fn largest(&self, asked: List, has: Option<&List>, promised: Option<&List>) -> List {
+        let mut largest = if self.infeasible { List::new() } else { asked };
+        for (name, quantity) in [has, promised].into_iter().flatten().flatten() {
+            let amount = |quantity: &Quantity| {
+                quantity.0.parse::<aerostat_api::Quantity>().map(|quantity| quantity.milli()).ok()
+            };
+            let known = largest.entry(name.clone()).or_insert_with(|| quantity.clone());
+            if amount(quantity) > amount(known) {
+                *known = quantity.clone();
+            }
+        }
+        largest
+    }
 }
 
 /// Whether an init container stays while the pod runs.

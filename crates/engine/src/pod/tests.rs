@@ -59,6 +59,42 @@ fn pod_level_requests_override_the_sum() {
 }
 
 #[test]
+fn a_container_that_is_resized_counts_with_its_largest_size() {
+    let spec =
+        json!({"containers": [container("500m", "300Mi")], "initContainers": [sidecar("1")]});
+    let size = |name: &str, cpu: &str, promised: &str| {
+        json!({"name": name, "image": "", "imageID": "", "ready": true, "restartCount": 0,
+               "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}},
+               "allocatedResources": {"cpu": promised}})
+    };
+    let status = |pending: Value| {
+        json!({"containerStatuses": [size("c", "400m", "700m")],
+               "initContainerStatuses": [size("s", "1500m", "1")],
+               "conditions": [pending]})
+    };
+    let pending =
+        |reason: &str| json!({"type": "PodResizePending", "status": "True", "reason": reason});
+    let pod = read(spec.clone(), status(pending("Deferred"))).unwrap();
+    assert_eq!((pod.requests.cpu, pod.requests.memory), (2200, 400 * MIB));
+    // What its node can never give does not count.
+    let pod = read(spec, status(pending("Infeasible"))).unwrap();
+    assert_eq!((pod.requests.cpu, pod.requests.memory), (2200, 200 * MIB));
+}
+
+#[test]
+fn pod_level_huge_pages_override_and_overhead_comes_on_top() {
+    let spec = json!({
+        "containers": [{"name": "c", "resources": {
+            "requests": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "64Mi"}}}],
+        "resources": {"requests": {"memory": "2Gi", "hugepages-2Mi": "128Mi"}},
+        "overhead": {"cpu": "250m", "memory": "120Mi"},
+    });
+    let pod = read(spec, json!({})).unwrap();
+    assert_eq!((pod.requests.cpu, pod.requests.memory), (1250, (2048 + 120) * MIB));
+    assert_eq!(pod.requests.other["hugepages-2Mi"], 128 * MIB);
+}
+
+#[test]
 fn scores_count_a_minimum_for_containers_that_say_nothing() {
     let containers = json!([{"name": "a"}, container("0", "10Mi")]);
     let pod = read(json!({"containers": containers}), json!({})).unwrap();
