@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aerostat_engine::node::Node;
+use aerostat_engine::pod::PodKey;
 use aerostat_engine::predicates::Reason;
+use aerostat_engine::predicates::topology::{Eligible, Filters};
 
 use super::Scheduler;
-use super::cache::Slot;
+use super::cache::{NodeInfo, Slot};
 use super::class::ClassId;
 use super::filter::{self, Verdict};
 use super::messages::{self, Counts};
 use super::pod::PodInfo;
 use super::preemption::{self, Outcome};
-use super::score;
+use super::score::{self, Wishes};
 
 /// What an attempt found.
 #[derive(Debug)]
@@ -62,19 +65,25 @@ struct Search {
 }
 
 impl Search {
-    fn count(&mut self, slot: Slot, verdict: &Verdict) {
+    /// Takes in how a pod fares on a node; `others` is why other pods keep it off.
+    fn count(&mut self, slot: Slot, verdict: &Verdict, others: impl FnOnce() -> Option<Reason>) {
         match verdict {
-            Verdict::Fits(scores) => self.fits.push((slot, *scores)),
-            Verdict::Fails(reasons) => {
-                if verdict.preemption_may_help() {
-                    self.helpful.push(slot);
-                }
-                for reason in reasons {
-                    match self.reasons.get_mut(reason) {
-                        Some(count) => *count += 1,
-                        None => drop(self.reasons.insert(reason.clone(), 1)),
-                    }
-                }
+            Verdict::Fits(scores) => match others() {
+                None => self.fits.push((slot, *scores)),
+                Some(reason) => self.fail(slot, std::slice::from_ref(&reason)),
+            },
+            Verdict::Fails(reasons) => self.fail(slot, reasons),
+        }
+    }
+
+    fn fail(&mut self, slot: Slot, reasons: &[Reason]) {
+        if reasons.iter().all(Reason::preemption_may_help) {
+            self.helpful.push(slot);
+        }
+        for reason in reasons {
+            match self.reasons.get_mut(reason) {
+                Some(count) => *count += 1,
+                None => drop(self.reasons.insert(reason.clone(), 1)),
             }
         }
     }
@@ -93,62 +102,119 @@ impl Search {
 }
 
 impl Scheduler {
+    /// The class of a pod that is tried: another one than before if pods came that shun it, or
+    /// went.
+    pub(super) fn class_of(&mut self, key: &PodKey) -> Option<ClassId> {
+        let queued = self.queue.get(key)?;
+        let (info, old) = (queued.info.clone(), queued.class);
+        let shunned = self.cache.topology().shunned_sets(&info.pod);
+        if self.classes.get(old).is_some_and(|class| class.shunned == shunned) {
+            return Some(old);
+        }
+        let class = self.classes.join(&info, self.cache.topology());
+        self.queue.reclass(key, class, self.cluster.clock().now());
+        self.classes.leave(old);
+        Some(class)
+    }
+
     /// Looks for a node for a pod.
     pub(super) fn find(&mut self, info: &PodInfo, class: ClassId) -> Found {
         if self.cache.len() == 0 {
             return Found::NoNodes;
         }
-        if !info.pod.unsupported.is_empty() {
-            return self.nowhere(info, &messages::unsupported(&info.pod.unsupported));
+        if !info.unsupported().is_empty() {
+            return self.nowhere(info, &messages::unsupported(&info.unsupported()));
         }
         let names = info.named_nodes();
         if names.as_ref().is_some_and(|names| names.is_empty()) {
             return self.nowhere(info, messages::NAMES_CONFLICT);
         }
         let nominated = self.cache.nomination(&info.key());
-        // The node that room was made on is tried first.
-        if let Some((node, at)) = nominated.and_then(|slot| self.cache.at(slot))
-            && let Verdict::Fits(_) = filter::judge(info, node, at, &self.cache)
-        {
-            return Found::Node(node.name.clone());
-        }
         if let Some(failure) = self.known_failure(class, nominated) {
             return failure;
+        }
+        let defaults = self.services.defaults(&info.pod, &self.cluster);
+        self.cache.prepare(&info.pod, defaults.as_deref());
+        if names.is_none()
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.verdicts.refresh(&class.sample, &self.cache);
+        }
+        // Of few nodes the class keeps no verdicts.
+        let whole = names.is_none().then_some(class);
+        let topology = self.cache.topology();
+        let filters = topology.filters(&info.pod, |slot| self.eligible(info, whole, slot));
+        // The node that room was made on is tried first.
+        if let Some((slot, node, at)) = nominated.and_then(|slot| self.node_at(slot))
+            && let Verdict::Fits(_) = filter::judge(info, node, at, &self.cache)
+            && filter::others(&filters, info, slot, at, &self.cache).is_none()
+        {
+            return Found::Node(node.name.clone());
         }
         let mut search = Search::default();
         if let Some(names) = names {
             search.not_named = self.cache.len();
             for slot in names.iter().filter_map(|name| self.cache.slot(name)) {
-                let Some((node, at)) = self.cache.at(slot) else { continue };
-                search.count(slot, &filter::judge(info, node, at, &self.cache));
+                let Some((slot, node, at)) = self.node_at(slot) else { continue };
+                let others = || filter::others(&filters, info, slot, at, &self.cache);
+                search.count(slot, &filter::judge(info, node, at, &self.cache), others);
                 search.not_named -= 1;
             }
         } else {
-            self.search_all(info, class, nominated, &mut search);
+            self.search_all(info, class, nominated, &filters, &mut search);
         }
-        let best = score::best(&search.fits, &mut self.stream);
+        let places: Vec<Slot> = search.fits.iter().map(|(slot, _)| *slot).collect();
+        let wishes = if places.len() > 1 {
+            Wishes {
+                affinity: topology.affinity_scores(&info.pod, &places),
+                spread: topology.spread_scores(&info.pod, defaults.as_deref(), &places, |slot| {
+                    self.eligible(info, whole, slot)
+                }),
+            }
+        } else {
+            Wishes::default()
+        };
+        let best = score::best(&search.fits, &wishes, &mut self.stream);
         if let Some((node, _)) = best.and_then(|slot| self.cache.at(slot)) {
             return Found::Node(node.name.clone());
         }
-        self.post_filter(info, class, nominated, &search)
+        self.post_filter(info, class, nominated, &search, &filters)
     }
 
     fn search_all(
-        &mut self,
+        &self,
         info: &PodInfo,
         class: ClassId,
         nominated: Option<Slot>,
+        filters: &Filters,
         search: &mut Search,
     ) {
-        let Some(class) = self.classes.get_mut(class) else { return };
-        class.verdicts.refresh(&class.sample, &self.cache);
+        let Some(class) = self.classes.get(class) else { return };
         for (slot, node, at) in self.cache.nodes() {
+            let others = || filter::others(filters, info, slot, at, &self.cache);
             if nominated == Some(slot) {
                 // Only for itself the pod's own nomination does not count.
-                search.count(slot, &filter::judge(info, node, at, &self.cache));
+                search.count(slot, &filter::judge(info, node, at, &self.cache), others);
             } else if let Some(verdict) = class.verdicts.get(slot) {
-                search.count(slot, verdict);
+                search.count(slot, verdict, others);
             }
+        }
+    }
+
+    fn node_at(&self, slot: Slot) -> Option<(Slot, &Node, &NodeInfo)> {
+        self.cache.at(slot).map(|(node, at)| (slot, node, at))
+    }
+
+    /// Which of a pod's demands a node meets that spread constraints may heed; `class` if its
+    /// verdicts are up to date.
+    fn eligible(&self, info: &PodInfo, class: Option<ClassId>, slot: Slot) -> Eligible {
+        let Some((node, _)) = self.cache.at(slot) else {
+            return Eligible { affinity: false, taints: false };
+        };
+        let class = class.and_then(|class| self.classes.get(class));
+        match class.and_then(|class| class.verdicts.get(slot)) {
+            Some(verdict) => verdict.eligible(info, node),
+            None => Eligible::of(&info.pod.constraints, node),
         }
     }
 
@@ -166,6 +232,7 @@ impl Scheduler {
         class: ClassId,
         nominated: Option<Slot>,
         search: &Search,
+        filters: &Filters,
     ) -> Found {
         let nodes = self.cache.len();
         let hopeless = nominated.is_none_or(|slot| !search.helpful.contains(&slot));
@@ -173,7 +240,8 @@ impl Scheduler {
             Some(why) => Outcome::NotEligible(why),
             None => {
                 let budgets = self.budgets.values();
-                preemption::find(info, &search.helpful, &self.cache, budgets, &mut self.stream)
+                let nodes = preemption::Nodes { cache: &self.cache, helpful: &search.helpful };
+                preemption::find(info, filters, &nodes, budgets, &mut self.stream)
             }
         };
         let failure = |after: &str| Failure {

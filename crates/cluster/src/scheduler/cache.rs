@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aerostat_engine::node::{Node, Usage};
-use aerostat_engine::pod::PodKey;
-use aerostat_engine::resources::Resources;
+use aerostat_engine::pod::{Pod, PodKey, Selector};
+use aerostat_engine::predicates::topology::{Index, Place};
 
 use super::pod::PodInfo;
 
 /// A node's place in the cache; places of nodes that went are used again.
-pub(super) type Slot = usize;
+pub(super) type Slot = Place;
 
 /// A node with its pods.
 #[derive(Debug, Default)]
@@ -31,12 +31,18 @@ impl NodeInfo {
     /// What is used as `pod` sees it: nominated pods of the same or a higher priority count too.
     pub(super) fn usage_for(&self, pod: &PodInfo) -> Usage {
         let mut usage = self.usage.clone();
-        for other in self.nominated.values() {
-            if other.pod.priority >= pod.pod.priority && other.pod.uid != pod.pod.uid {
-                usage.add(&other.pod);
-            }
+        for other in self.ahead_of(pod) {
+            usage.add(&other.pod);
         }
         usage
+    }
+
+    /// The pods that it is kept for and to which `pod` gives way.
+    pub(super) fn ahead_of<'a>(&'a self, pod: &'a PodInfo) -> impl Iterator<Item = &'a PodInfo> {
+        let ahead = |other: &&Arc<PodInfo>| {
+            other.pod.priority >= pod.pod.priority && other.pod.uid != pod.pod.uid
+        };
+        self.nominated.values().filter(ahead).map(|other| &**other)
     }
 }
 
@@ -55,9 +61,28 @@ pub(super) struct Cache {
     /// On how many nodes each image is.
     images: BTreeMap<String, usize>,
     images_generation: u64,
+    /// The pods on the nodes, counted by what was asked about them.
+    topology: Index,
 }
 
 impl Cache {
+    /// The pods on the nodes, counted by what was asked about them.
+    pub(super) fn topology(&self) -> &Index {
+        &self.topology
+    }
+
+    /// Counts what filters and scores will ask about a pod, as [`Index::prepare`].
+    pub(super) fn prepare(&mut self, pod: &Pod, defaults: Option<&[Selector]>) {
+        self.topology.prepare(pod, defaults, labels(&self.slots), pods(&self.slots));
+    }
+
+    /// Notes a namespace's labels; `None` when it goes.
+    pub(super) fn set_namespace(&mut self, name: &str, labels: Option<&BTreeMap<String, String>>) {
+        if self.topology.set_namespace(name, labels, pods(&self.slots)) {
+            self.generation += 1;
+        }
+    }
+
     /// How many nodes there are.
     pub(super) fn len(&self) -> usize {
         self.nodes
@@ -102,6 +127,7 @@ impl Cache {
     pub(super) fn set_node(&mut self, node: Node) -> Option<Node> {
         let slot = self.slot_of(&node.name);
         let info = self.slots[slot].as_mut()?;
+        self.topology.set_node(slot, Some(&node.labels));
         let images: Vec<String> = node.images.keys().cloned().collect();
         let old = info.node.replace(node);
         let gone: Vec<String> = old.iter().flat_map(|old| old.images.keys().cloned()).collect();
@@ -116,50 +142,46 @@ impl Cache {
         old
     }
 
-    /// Lets a node go. Its pods stay known until they go themselves.
-    pub(super) fn remove_node(&mut self, name: &str) {
-        let Some(slot) = self.slot(name) else { return };
-        let Some(info) = self.slots[slot].as_mut() else { return };
-        if let Some(node) = info.node.take() {
-            self.nodes -= 1;
-            self.images_generation += 1;
-            let gone: Vec<String> = node.images.into_keys().collect();
-            self.count_images(&gone, &[]);
-        }
+    /// Lets a node go; returns its last state. Its pods stay known until they go themselves.
+    pub(super) fn remove_node(&mut self, name: &str) -> Option<Node> {
+        let slot = self.slot(name)?;
+        let node = self.slots[slot].as_mut()?.node.take()?;
+        self.topology.set_node(slot, None);
+        self.nodes -= 1;
+        self.images_generation += 1;
+        let gone: Vec<String> = node.images.keys().cloned().collect();
+        self.count_images(&gone, &[]);
         self.touch(slot);
         self.tidy(name, slot);
+        Some(node)
     }
 
-    /// Takes a placed pod in, or its new state.
-    pub(super) fn place(&mut self, pod: &Arc<PodInfo>) {
-        let Some(node) = &pod.pod.node else { return };
+    /// Takes a placed pod in, or its new state; returns its state before.
+    pub(super) fn place(&mut self, pod: &Arc<PodInfo>) -> Option<Arc<PodInfo>> {
+        let node = pod.pod.node.as_ref()?;
         let key = pod.key();
-        self.remove_pod(&key);
+        let old = self.remove_pod(&key);
         let slot = self.slot_of(node);
+        self.topology.add(slot, &pod.pod, labels(&self.slots), pods(&self.slots));
         if let Some(info) = self.slots[slot].as_mut() {
             info.usage.add(&pod.pod);
             info.pods.insert(key.clone(), pod.clone());
         }
         self.placed.insert(key, slot);
         self.touch(slot);
+        old
     }
 
-    /// What a placed pod asks for, as it is counted.
-    pub(super) fn requests(&self, key: &PodKey) -> Option<Resources> {
-        let info = self.slots[*self.placed.get(key)?].as_ref()?;
-        Some(info.pods.get(key)?.pod.requests.clone())
-    }
-
-    /// Lets a placed pod go; returns the name of the node that it was on.
-    pub(super) fn remove_pod(&mut self, key: &PodKey) -> Option<String> {
+    /// Lets a placed pod go; returns its last state.
+    pub(super) fn remove_pod(&mut self, key: &PodKey) -> Option<Arc<PodInfo>> {
         let slot = self.placed.remove(key)?;
         let info = self.slots[slot].as_mut()?;
         let pod = info.pods.remove(key)?;
         info.usage.remove(&pod.pod);
-        let name = pod.pod.node.clone()?;
+        self.topology.remove(slot, &pod.pod);
         self.touch(slot);
-        self.tidy(&name, slot);
-        Some(name)
+        self.tidy(pod.pod.node.as_deref()?, slot);
+        Some(pod)
     }
 
     /// Notes which node a pod is meant for; `None` for none. Returns the node that it no longer
@@ -171,8 +193,9 @@ impl Cache {
         }
         let old = self.nominated.remove(&key).and_then(|slot| {
             let name = self.name_of(slot);
-            if let Some(info) = self.slots[slot].as_mut() {
-                info.nominated.remove(&key);
+            let info = self.slots[slot].as_mut();
+            if let Some(pod) = info.and_then(|info| info.nominated.remove(&key)) {
+                self.topology.withdraw(&pod.pod);
             }
             self.touch(slot);
             if let Some(name) = &name {
@@ -182,6 +205,7 @@ impl Cache {
         });
         if let Some(node) = node {
             let slot = self.slot_of(node);
+            self.topology.announce(&pod.pod, labels(&self.slots), pods(&self.slots));
             if let Some(info) = self.slots[slot].as_mut() {
                 info.nominated.insert(key.clone(), pod.clone());
             }
@@ -261,6 +285,18 @@ impl Cache {
     }
 }
 
+type Labels = BTreeMap<String, String>;
+
+fn labels(slots: &[Option<NodeInfo>]) -> impl Iterator<Item = (Slot, &Labels)> + Clone {
+    let nodes = slots.iter().enumerate();
+    nodes.filter_map(|(slot, info)| Some((slot, &info.as_ref()?.node.as_ref()?.labels)))
+}
+
+fn pods(slots: &[Option<NodeInfo>]) -> impl Iterator<Item = (Slot, &Pod)> + Clone {
+    let nodes = slots.iter().enumerate().filter_map(|(slot, info)| Some((slot, info.as_ref()?)));
+    nodes.flat_map(|(slot, info)| info.pods.values().map(move |pod| (slot, &pod.pod)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -291,7 +327,7 @@ mod tests {
         assert_eq!(cache.at(slot).unwrap().1.usage.requested.cpu, 1000);
         cache.remove_node("a");
         assert_eq!((cache.len(), cache.slot("a")), (0, None));
-        assert_eq!(cache.remove_pod(&placed.key()).as_deref(), Some("a"));
+        assert!(cache.remove_pod(&placed.key()).is_some());
         cache.set_node(node("b"));
         assert_eq!(cache.slot("b"), Some(slot));
         assert_eq!(cache.at(slot).unwrap().1.usage, Usage::default());

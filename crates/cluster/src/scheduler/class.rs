@@ -1,7 +1,10 @@
 //! Pods that are alike: what is found out about one holds for all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use aerostat_engine::pod::Pod;
+use aerostat_engine::predicates::topology::Index;
 
 use super::attempt::Failure;
 use super::filter::Verdicts;
@@ -10,7 +13,7 @@ use super::pod::PodInfo;
 /// Names a class.
 pub(super) type ClassId = u64;
 
-/// Pods with the same requests, constraints, priority and images.
+/// Pods with the same requests, constraints, priority and images, that the same pods shun.
 #[derive(Debug)]
 pub(super) struct Class {
     /// One of them, without an identity of its own.
@@ -19,6 +22,8 @@ pub(super) struct Class {
     pub(super) verdicts: Verdicts,
     /// Why they fit nowhere, nor after a preemption, and the cache's generation at that time.
     pub(super) failure: Option<(u64, Failure)>,
+    /// The sets that its pods belong to and that others shun, as [`Index::shunned_sets`].
+    pub(super) shunned: Vec<u64>,
     key: String,
     members: usize,
 }
@@ -28,13 +33,17 @@ pub(super) struct Class {
 pub(super) struct Classes {
     classes: BTreeMap<ClassId, Class>,
     by_key: BTreeMap<String, ClassId>,
+    /// Those for whose pods it matters where other pods are.
+    related: BTreeSet<ClassId>,
     next: ClassId,
 }
 
 impl Classes {
     /// The class of a pod that begins to wait.
-    pub(super) fn join(&mut self, info: &Arc<PodInfo>) -> ClassId {
-        let key = key(info);
+    pub(super) fn join(&mut self, info: &Arc<PodInfo>, topology: &Index) -> ClassId {
+        let shunned = topology.shunned_sets(&info.pod);
+        let key = key(info, &shunned, topology);
+        let related = !shunned.is_empty() || asks_about_others(&info.pod);
         let id = *self.by_key.entry(key.clone()).or_insert_with(|| {
             self.next += 1;
             self.next
@@ -43,10 +52,14 @@ impl Classes {
             sample: anonymous(info),
             verdicts: Verdicts::default(),
             failure: None,
+            shunned,
             key,
             members: 0,
         });
         class.members += 1;
+        if related {
+            self.related.insert(id);
+        }
         id
     }
 
@@ -58,7 +71,13 @@ impl Classes {
             && let Some(class) = self.classes.remove(&id)
         {
             self.by_key.remove(&class.key);
+            self.related.remove(&id);
         }
+    }
+
+    /// The classes for whose pods it matters where other pods are.
+    pub(super) fn related(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        self.related.iter().filter_map(|id| Some((*id, self.classes.get(id)?)))
     }
 
     pub(super) fn get(&self, id: ClassId) -> Option<&Class> {
@@ -77,9 +96,25 @@ fn anonymous(info: &PodInfo) -> Arc<PodInfo> {
     Arc::new(sample)
 }
 
-/// Equal for pods that filters, scores and preemption cannot tell apart.
-fn key(info: &PodInfo) -> String {
+/// Whether a pod has required constraints on other pods.
+fn asks_about_others(pod: &Pod) -> bool {
+    let constraints = &pod.constraints;
+    !constraints.pod_affinity.is_empty()
+        || !constraints.pod_anti_affinity.is_empty()
+        || constraints.spread.iter().any(|spread| spread.required)
+}
+
+/// Equal for pods that filters and preemption cannot tell apart.
+fn key(info: &PodInfo, shunned: &[u64], topology: &Index) -> String {
     let pod = &info.pod;
+    let spread = &pod.constraints.spread;
+    let near = &pod.constraints.pod_affinity;
+    // Whether it is one of those that its own constraints count.
+    let counts: Vec<bool> = spread
+        .iter()
+        .map(|spread| spread.selector.as_ref().is_some_and(|s| s.matches(&pod.labels)))
+        .chain(near.iter().map(|term| topology.selects(&term.pods, pod)))
+        .collect();
     format!(
         "{:?}",
         (
@@ -90,6 +125,9 @@ fn key(info: &PodInfo) -> String {
             &pod.constraints,
             &pod.unsupported,
             &info.images,
+            (!spread.is_empty()).then_some(&pod.namespace),
+            counts,
+            shunned,
         )
     )
 }

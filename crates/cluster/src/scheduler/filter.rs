@@ -1,13 +1,14 @@
 //! Which nodes can take a pod, and why the others cannot.
 
+use aerostat_engine::node::Node;
+use aerostat_engine::predicates::topology::{Eligible, Filters};
 use aerostat_engine::predicates::{self, Reason};
 
 use super::cache::{Cache, NodeInfo, Slot};
 use super::pod::PodInfo;
 use super::score::{self, Scores};
-use aerostat_engine::node::Node;
 
-/// How a pod fares on a node.
+/// How a pod fares on a node, other pods' wishes aside.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
     /// It may go there; how good that would be.
@@ -17,13 +18,44 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it fails, and removing other pods may help.
-    pub(super) fn preemption_may_help(&self) -> bool {
-        match self {
-            Self::Fits(_) => false,
-            Self::Fails(reasons) => reasons.iter().all(Reason::preemption_may_help),
+    /// Which of the pod's demands the node meets that spread constraints may heed.
+    pub(super) fn eligible(&self, pod: &PodInfo, node: &Node) -> Eligible {
+        let Self::Fails(reasons) = self else { return Eligible { affinity: true, taints: true } };
+        match reasons[..] {
+            [Reason::NodeAffinity] => Eligible { affinity: false, taints: true },
+            [Reason::Ports | Reason::TooManyPods | Reason::Insufficient { .. }, ..] => {
+                Eligible { affinity: true, taints: true }
+            }
+            _ => Eligible::of(&pod.pod.constraints, node),
         }
     }
+}
+
+/// Why other pods keep a pod off a node: those that are there, or those
+/// that it is kept for.
+pub(super) fn others(
+    filters: &Filters,
+    pod: &PodInfo,
+    slot: Slot,
+    info: &NodeInfo,
+    cache: &Cache,
+) -> Option<Reason> {
+    let topology = cache.topology();
+    let matters = |other: &&PodInfo| {
+        !filters.is_free() || !other.pod.constraints.pod_anti_affinity.is_empty()
+    };
+    let mut ahead = info.ahead_of(pod).filter(matters).peekable();
+    if ahead.peek().is_some() {
+        let mut with = filters.clone();
+        for other in ahead {
+            with.add(topology, &pod.pod, &other.pod, slot);
+        }
+        let reason = with.check(topology, slot);
+        if reason.is_some() {
+            return reason;
+        }
+    }
+    filters.check(topology, slot)
 }
 
 /// Looks at one node.

@@ -14,18 +14,21 @@
 //! | `class` | pods that are alike, so that what is found out about one holds for all |
 //! | `cache` | nodes and what is on them |
 //! | `filter`, `score`, `preemption` | the decisions; predicates are the engine's |
+//! | `defaults` | which pods a pod is spread with that does not say so |
 //! | `attempt`, `writes` | one attempt, and what it writes |
 //! | `messages`, `events` | the texts |
 //!
 //! Behaviour is kube-scheduler's of v1.36 (kubernetes `pkg/scheduler`) with these differences: all
 //! nodes are looked at, not a sample; equals are drawn from a seeded stream; `hints` and `queue`
-//! say where they wake fewer pods. A pod with constraints that are not judged yet (pod affinity,
-//! topology spread, volumes to be bound, resource claims) is not placed, and told so.
+//! say where they wake fewer pods. A pod with constraints that are not judged yet (volumes to be
+//! bound, resource claims) is not placed, and told so.
 
 mod attempt;
 mod cache;
 mod class;
+mod defaults;
 mod events;
+mod feeds;
 mod filter;
 mod hints;
 mod messages;
@@ -43,15 +46,17 @@ use std::sync::Arc;
 
 use aerostat_clock::Stream;
 use aerostat_engine::node::Node;
-use aerostat_engine::pod::PodKey;
+use aerostat_engine::pod::{Pod, PodKey};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::informer::Change;
 use crate::registry::Cluster;
 use cache::Cache;
-use class::Classes;
+use class::{Class, ClassId, Classes};
+use defaults::Services;
 use events::Pace;
+use feeds::{Feeds, News};
 use pdb::Budget;
 use pod::PodInfo;
 use queue::{Queue, Wake};
@@ -61,20 +66,12 @@ const ATTEMPTS_AT_ONCE: u32 = 32;
 
 /// Places pods on nodes for as long as the cluster is there.
 pub async fn run(cluster: Cluster) {
-    let mut nodes = cluster.informer::<core::Node>();
-    let mut pods = cluster.informer::<core::Pod>();
-    let mut budgets = cluster.informer::<PodDisruptionBudget>();
+    let mut feeds = Feeds::new(&cluster);
     let mut scheduler = Scheduler::new(cluster.clone());
     let mut attempts = 0_u32;
     loop {
-        while let Some(change) = nodes.try_next() {
-            scheduler.on_node(change);
-        }
-        while let Some(change) = pods.try_next() {
-            scheduler.on_pod(change);
-        }
-        while let Some(change) = budgets.try_next() {
-            scheduler.on_budget(change);
+        while let Some(news) = feeds.try_next() {
+            scheduler.on_news(news);
         }
         scheduler.wake_for_freed_room();
         let now = cluster.clock().now();
@@ -97,16 +94,8 @@ pub async fn run(cluster: Cluster) {
         };
         tokio::select! {
             biased;
-            change = nodes.next() => match change {
-                Some(change) => scheduler.on_node(change),
-                None => return,
-            },
-            change = pods.next() => match change {
-                Some(change) => scheduler.on_pod(change),
-                None => return,
-            },
-            change = budgets.next() => match change {
-                Some(change) => scheduler.on_budget(change),
+            news = feeds.next() => match news {
+                Some(news) => scheduler.on_news(news),
                 None => return,
             },
             () = timer => {}
@@ -120,6 +109,7 @@ struct Scheduler {
     classes: Classes,
     queue: Queue,
     budgets: BTreeMap<PodKey, Budget>,
+    services: Services,
     /// Nodes on which room has become free.
     freed: BTreeSet<String>,
     /// How fast repeats are told.
@@ -136,16 +126,38 @@ impl Scheduler {
             classes: Classes::default(),
             queue: Queue::default(),
             budgets: BTreeMap::new(),
+            services: Services::default(),
             freed: BTreeSet::new(),
             pace: Pace::default(),
             stream,
         }
     }
 
+    fn on_news(&mut self, news: News) {
+        match news {
+            News::Namespace(change) => self.on_namespace(&change),
+            News::Service(change) => self.services.on_service(&change),
+            News::Node(change) => self.on_node(change),
+            News::Pod(change) => self.on_pod(change),
+            News::Budget(change) => self.on_budget(&change),
+        }
+    }
+
+    fn on_namespace(&mut self, change: &Change<core::Namespace>) {
+        let (Change::Applied { new: namespace, .. } | Change::Deleted(namespace)) = change;
+        let none = BTreeMap::new();
+        let labels = namespace.metadata.labels.as_ref().unwrap_or(&none);
+        let labels = matches!(change, Change::Applied { .. }).then_some(labels);
+        let name = namespace.metadata.name.as_deref().unwrap_or_default();
+        self.cache.set_namespace(name, labels);
+    }
+
     fn on_node(&mut self, change: Change<core::Node>) {
         let new = match change {
             Change::Deleted(node) => {
-                self.cache.remove_node(node.metadata.name.as_deref().unwrap_or_default());
+                let name = node.metadata.name.as_deref().unwrap_or_default();
+                let old = self.cache.remove_node(name);
+                self.wake_for_domains(old.as_ref(), None);
                 return;
             }
             Change::Applied { new, .. } => new,
@@ -169,6 +181,7 @@ impl Scheduler {
                 self.queue.wake_class(class, Wake::Many, now);
             }
         }
+        self.wake_for_domains(old.as_ref(), Some(&node));
     }
 
     fn on_pod(&mut self, change: Change<core::Pod>) {
@@ -179,7 +192,7 @@ impl Scheduler {
                     pod.metadata.name.clone().unwrap_or_default(),
                 );
                 self.drop_waiting(&key);
-                self.freed.extend(self.cache.remove_pod(&key));
+                self.displace(&key);
                 return;
             }
             Change::Applied { new, old } => {
@@ -201,19 +214,31 @@ impl Scheduler {
             self.take_waiting(info);
         } else if info.placed() {
             self.drop_waiting(&key);
-            let before = self.cache.requests(&key);
-            self.cache.place(&info);
-            if before.is_some_and(|before| !info.pod.requests.covers(&before)) {
-                self.freed.extend(info.pod.node.clone());
-            }
+            self.place(&info);
         } else {
             self.drop_waiting(&key);
-            self.freed.extend(self.cache.remove_pod(&key));
+            self.displace(&key);
         }
     }
 
-    fn on_budget(&mut self, change: Change<PodDisruptionBudget>) {
-        let (Change::Applied { new: pdb, .. } | Change::Deleted(pdb)) = &change;
+    /// A pod is on a node, or has changed there.
+    fn place(&mut self, info: &Arc<PodInfo>) {
+        let old = self.cache.place(info);
+        if old.as_ref().is_some_and(|old| !info.pod.requests.covers(&old.pod.requests)) {
+            self.freed.extend(info.pod.node.clone());
+        }
+        self.wake_for_pod(old.as_deref(), Some(info));
+    }
+
+    /// A pod is on no node any more.
+    fn displace(&mut self, key: &PodKey) {
+        let Some(old) = self.cache.remove_pod(key) else { return };
+        self.freed.extend(old.pod.node.clone());
+        self.wake_for_pod(Some(&old), None);
+    }
+
+    fn on_budget(&mut self, change: &Change<PodDisruptionBudget>) {
+        let (Change::Applied { new: pdb, .. } | Change::Deleted(pdb)) = change;
         let key = (
             pdb.metadata.namespace.clone().unwrap_or_default(),
             pdb.metadata.name.clone().unwrap_or_default(),
@@ -231,7 +256,7 @@ impl Scheduler {
         let key = info.key();
         let left = self.cache.nominate(&info, info.pod.nominated_node.as_deref());
         self.freed.extend(left);
-        let class = self.classes.join(&info);
+        let class = self.classes.join(&info, self.cache.topology());
         let now = self.cluster.clock().now();
         let old = self.queue.get(&key).map(|old| (old.class, old.info.clone()));
         if let Some((old_class, old)) = old {
@@ -274,6 +299,37 @@ impl Scheduler {
                     self.queue.wake_class(class, Wake::One, now);
                 }
             }
+        }
+    }
+
+    /// Wakes the pods that may go somewhere now because of a pod that came, changed or went.
+    fn wake_for_pod(&mut self, old: Option<&PodInfo>, new: Option<&PodInfo>) {
+        let (old, new) = (old.map(|old| &old.pod), new.map(|new| &new.pod));
+        let same = |old: &Pod, new: &Pod| {
+            old.labels == new.labels && old.deleting == new.deleting && old.uid == new.uid
+        };
+        if old.zip(new).is_some_and(|(old, new)| same(old, new)) {
+            return;
+        }
+        let topology = self.cache.topology();
+        let helps = |pod: &Pod| hints::pod_may_help(pod, old, new, topology);
+        let helped = self.classes.related().filter(|(_, class)| helps(&class.sample.pod));
+        let helped: Vec<ClassId> = helped.map(|(id, _)| id).collect();
+        self.wake_classes(&helped, Wake::One);
+    }
+
+    /// Wakes the pods that may go to other nodes now because of a node that came, changed or went.
+    fn wake_for_domains(&mut self, old: Option<&Node>, new: Option<&Node>) {
+        let helps = |class: &Class| hints::domains_may_help(class, old, new);
+        let helped = self.classes.related().filter(|(_, class)| helps(class));
+        let helped: Vec<ClassId> = helped.map(|(id, _)| id).collect();
+        self.wake_classes(&helped, Wake::Many);
+    }
+
+    fn wake_classes(&mut self, classes: &[ClassId], wake: Wake) {
+        let now = self.cluster.clock().now();
+        for class in classes {
+            self.queue.wake_class(*class, wake, now);
         }
     }
 }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use aerostat_clock::Stream;
 use aerostat_engine::node::{Node, Usage};
+use aerostat_engine::predicates::topology::Filters;
 use aerostat_engine::predicates::{self, Reason};
 use jiff::Timestamp;
 use rand::RngExt;
 
 use super::cache::{Cache, NodeInfo, Slot};
+use super::filter;
 use super::messages::{self, Counts};
 use super::pdb::{self, Budget};
 use super::pod::PodInfo;
@@ -42,15 +44,24 @@ struct Candidate<'a> {
     violations: usize,
 }
 
-/// Looks for pods that would have to go. `helpful` are the places of the nodes where removing pods
-/// may help.
+/// Where room may be made.
+#[derive(Clone, Copy)]
+pub(super) struct Nodes<'a> {
+    /// All nodes.
+    pub(super) cache: &'a Cache,
+    /// Those where removing pods may help.
+    pub(super) helpful: &'a [Slot],
+}
+
+/// Looks for pods that would have to go. `filters` are what other pods forbid the pod now.
 pub(super) fn find<'a>(
     pod: &PodInfo,
-    helpful: &[Slot],
-    cache: &'a Cache,
+    filters: &Filters,
+    nodes: &Nodes<'a>,
     budgets: impl Iterator<Item = &'a Budget> + Clone,
     stream: &mut Stream,
 ) -> Outcome {
+    let Nodes { cache, helpful } = *nodes;
     let mut counts = Counts::new();
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     let enough = helpful.len().min((helpful.len() / 10).max(100));
@@ -60,7 +71,8 @@ pub(super) fn find<'a>(
         let slot = helpful[(offset + i) % helpful.len()];
         let Some((node, info)) = cache.at(slot) else { continue };
         looked_at += 1;
-        match victims_on(pod, node, info, budgets.clone()) {
+        let place = Place { slot, node, info, cache };
+        match victims_on(pod, filters, &place, budgets.clone()) {
             Ok((victims, violations)) => {
                 candidates.push(Candidate { slot, node, victims, violations });
             }
@@ -100,24 +112,63 @@ pub(super) fn not_eligible(pod: &PodInfo, cache: &Cache, hopeless: bool) -> Opti
 
 type Victims<'a> = (Vec<&'a Arc<PodInfo>>, usize);
 
+/// One node among all.
+struct Place<'a> {
+    slot: Slot,
+    node: &'a Node,
+    info: &'a NodeInfo,
+    cache: &'a Cache,
+}
+
+/// What a node would be like without some of its pods.
+struct Trial<'a> {
+    pod: &'a PodInfo,
+    place: &'a Place<'a>,
+    usage: Usage,
+    filters: Filters,
+}
+
+impl Trial<'_> {
+    fn remove(&mut self, other: &PodInfo) {
+        self.usage.remove(&other.pod);
+        let topology = self.place.cache.topology();
+        self.filters.remove(topology, &self.pod.pod, &other.pod, self.place.slot);
+    }
+
+    fn restore(&mut self, other: &PodInfo) {
+        self.usage.add(&other.pod);
+        let topology = self.place.cache.topology();
+        self.filters.add(topology, &self.pod.pod, &other.pod, self.place.slot);
+    }
+
+    /// Why the pod still does not fit.
+    fn reasons(&self) -> Vec<Reason> {
+        let Place { slot, node, info, cache } = *self.place;
+        let reasons = predicates::room(&self.pod.pod, &node.allocatable, &self.usage);
+        if !reasons.is_empty() {
+            return reasons;
+        }
+        filter::others(&self.filters, self.pod, slot, info, cache).into_iter().collect()
+    }
+}
+
 /// Who would have to leave a node, and how many budgets' violations that is.
 fn victims_on<'a>(
     pod: &PodInfo,
-    node: &Node,
-    info: &'a NodeInfo,
+    filters: &Filters,
+    place: &Place<'a>,
     budgets: impl Iterator<Item = &'a Budget> + Clone,
 ) -> Result<Victims<'a>, Vec<String>> {
+    let pods = place.info.pods.values();
     let mut lower: Vec<&Arc<PodInfo>> =
-        info.pods.values().filter(|other| other.pod.priority < pod.pod.priority).collect();
+        pods.filter(|other| other.pod.priority < pod.pod.priority).collect();
     if lower.is_empty() {
         return Err(vec![messages::NO_VICTIMS.to_owned()]);
     }
-    let mut usage = info.usage_for(pod);
-    for other in &lower {
-        usage.remove(&other.pod);
-    }
-    let fits = |usage: &Usage| predicates::room(&pod.pod, &node.allocatable, usage);
-    let reasons = fits(&usage);
+    let mut trial =
+        Trial { pod, place, usage: place.info.usage_for(pod), filters: filters.clone() };
+    lower.iter().for_each(|other| trial.remove(other));
+    let reasons = trial.reasons();
     if !reasons.is_empty() {
         return Err(reasons.iter().map(Reason::to_string).collect());
     }
@@ -128,9 +179,9 @@ fn victims_on<'a>(
     // Those under a budget are the first to be spared.
     for round in [true, false] {
         for (other, breaks) in lower.iter().zip(&breaks).filter(|(_, breaks)| **breaks == round) {
-            usage.add(&other.pod);
-            if !fits(&usage).is_empty() {
-                usage.remove(&other.pod);
+            trial.restore(other);
+            if !trial.reasons().is_empty() {
+                trial.remove(other);
                 victims.push(*other);
                 violations += usize::from(*breaks);
             }

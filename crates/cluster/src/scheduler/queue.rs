@@ -118,6 +118,16 @@ impl Queue {
         Some(queued)
     }
 
+    /// A pod that is being scheduled turns out to be of another class. For its old one it is as if
+    /// it had left.
+    pub(super) fn reclass(&mut self, key: &PodKey, class: ClassId, now: Timestamp) {
+        let Some(queued) = self.pods.get_mut(key) else { return };
+        let old = std::mem::replace(&mut queued.class, class);
+        if self.held_back.contains(&old) {
+            self.wake_class(old, Wake::One, now);
+        }
+    }
+
     pub(super) fn get(&self, key: &PodKey) -> Option<&Queued> {
         self.pods.get(key)
     }

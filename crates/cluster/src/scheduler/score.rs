@@ -1,8 +1,8 @@
 //! Which of the nodes that can take a pod is best: the default scores with their weights.
 //!
 //! Source: kubernetes `pkg/scheduler/framework/plugins` (tainttoleration, nodeaffinity,
-//! noderesources, imagelocality) and `pkg/scheduler/apis/config/v1/default_plugins.go`. Spreading
-//! and inter-pod affinity do not score yet.
+//! noderesources, imagelocality) and `pkg/scheduler/apis/config/v1/default_plugins.go`. What other
+//! pods make of a node comes from the engine's `predicates::topology`.
 
 use aerostat_clock::Stream;
 use aerostat_engine::node::{Node, Usage};
@@ -15,6 +15,8 @@ use super::pod::PodInfo;
 const MAX: i64 = 100;
 const TAINT_WEIGHT: i64 = 3;
 const AFFINITY_WEIGHT: i64 = 2;
+const POD_AFFINITY_WEIGHT: i64 = 2;
+const SPREAD_WEIGHT: i64 = 2;
 /// Images smaller than this do not count (bytes).
 const IMAGE_MIN: i64 = 23 * 1024 * 1024;
 /// Images larger than this for each container do not count more (bytes).
@@ -49,8 +51,24 @@ impl Scores {
     }
 }
 
+/// What other pods make of the nodes that fit, 0 to 100 for each in turn; `None` if they are equal.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    /// InterPodAffinity.
+    pub(super) affinity: Option<Vec<i64>>,
+    /// PodTopologySpread.
+    pub(super) spread: Option<Vec<i64>>,
+}
+
+impl Wishes {
+    fn total(&self, at: usize) -> i64 {
+        let of = |scores: &Option<Vec<i64>>| scores.as_ref().map_or(0, |scores| scores[at]);
+        POD_AFFINITY_WEIGHT * of(&self.affinity) + SPREAD_WEIGHT * of(&self.spread)
+    }
+}
+
 /// The best of the nodes that fit; equals are drawn from.
-pub(super) fn best(fits: &[(Slot, Scores)], stream: &mut Stream) -> Option<Slot> {
+pub(super) fn best(fits: &[(Slot, Scores)], wishes: &Wishes, stream: &mut Stream) -> Option<Slot> {
     if let [(only, _)] = fits {
         return Some(*only);
     }
@@ -63,8 +81,8 @@ pub(super) fn best(fits: &[(Slot, Scores)], stream: &mut Stream) -> Option<Slot>
     };
     let mut best = i64::MIN;
     let mut equals = Vec::new();
-    for (slot, scores) in fits {
-        let total = total(scores);
+    for (at, (slot, scores)) in fits.iter().enumerate() {
+        let total = total(scores) + wishes.total(at);
         if total > best {
             best = total;
             equals.clear();

@@ -1,5 +1,7 @@
-//! The scheduler on a cluster in virtual time. `preempting` holds the cases with victims.
+//! The scheduler on a cluster in virtual time. `preempting` holds the cases with victims, `company`
+//! those in which it matters where other pods are.
 
+mod company;
 mod placing;
 mod preempting;
 mod queueing;

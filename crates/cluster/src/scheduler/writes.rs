@@ -23,8 +23,7 @@ const UNSCHEDULABLE: &str = "Unschedulable";
 impl Scheduler {
     /// Tries to place the pod that `key` names, and writes what comes of it.
     pub(super) fn attempt(&mut self, key: &PodKey) {
-        let Some(queued) = self.queue.get(key) else { return };
-        let (info, class) = (queued.info.clone(), queued.class);
+        let Some(info) = self.queue.get(key).map(|queued| queued.info.clone()) else { return };
         let kind = self.cluster.kind_of::<Pod>();
         let object = self.cluster.get_object(&kind, &key.0, &key.1);
         let Some(object) = object.ok().filter(|object| still_waits(object, &info)) else {
@@ -32,6 +31,7 @@ impl Scheduler {
             self.drop_waiting(key);
             return;
         };
+        let Some(class) = self.class_of(key) else { return };
         match self.find(&info, class) {
             Found::Node(node) => {
                 if let Err(error) = self.bind(&info, &object, &node) {
@@ -73,7 +73,7 @@ impl Scheduler {
         placed.pod.node = Some(node.to_owned());
         placed.pod.nominated_node = None;
         self.drop_waiting(&info.key());
-        self.cache.place(&Arc::new(placed));
+        self.place(&Arc::new(placed));
         let note = format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
         let said = Said {
             event_type: "Normal",

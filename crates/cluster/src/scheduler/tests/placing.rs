@@ -96,16 +96,12 @@ async fn affinity_to_a_node_name_leaves_the_others_out() {
 async fn what_is_not_judged_is_told() {
     let world = World::new();
     world.large("n1");
-    world.pod(
-        "p",
-        json!({"cpu": "1", "topologySpreadConstraints": [{
-        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"name": "p"}}}]}),
-    );
+    let claim = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+    world.pod("p", json!({"cpu": "1", "volumes": claim}));
     world.settle().await;
     assert_eq!(
         world.message("p"),
-        "0/1 nodes are available: topology spread constraints not supported by this embedded \
+        "0/1 nodes are available: persistent volume claims not supported by this embedded \
          scheduler. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption \
          is not helpful for scheduling."
     );
