@@ -122,8 +122,8 @@ impl Scheduler {
         if self.cache.len() == 0 {
             return Found::NoNodes;
         }
-        if !info.unsupported().is_empty() {
-            return self.nowhere(info, &messages::unsupported(&info.unsupported()));
+        if !info.pod.unsupported.is_empty() {
+            return self.nowhere(info, &messages::unsupported(&info.pod.unsupported));
         }
         let names = info.named_nodes();
         if names.as_ref().is_some_and(|names| names.is_empty()) {

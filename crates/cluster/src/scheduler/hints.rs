@@ -111,5 +111,5 @@ fn required(pod: &Pod) -> impl Iterator<Item = &Spread> {
 }
 
 fn judged(info: &PodInfo) -> bool {
-    info.unsupported().is_empty()
+    info.pod.unsupported.is_empty()
 }

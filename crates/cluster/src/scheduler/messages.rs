@@ -54,7 +54,7 @@ pub(super) fn preemption(outcome: &str) -> String {
 }
 
 /// The message of a pod with constraints that nothing here judges.
-pub(super) fn unsupported(constraints: &[&str]) -> String {
+pub(super) fn unsupported(constraints: &[String]) -> String {
     format!("{} not supported by this embedded scheduler", constraints.join(", "))
 }
 

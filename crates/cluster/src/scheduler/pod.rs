@@ -8,9 +8,6 @@ use k8s_openapi::api::core::v1 as core;
 /// The profile that this scheduler answers to, and its name as a component.
 pub(super) const NAME: &str = "default-scheduler";
 
-/// Constraints that the planner may not judge, but this scheduler does.
-const JUDGED: [&str; 3] = ["pod affinity", "pod anti-affinity", "topology spread constraints"];
-
 /// A pod, and what only the scheduler asks of it.
 #[derive(Clone, Debug)]
 pub(super) struct PodInfo {
@@ -50,12 +47,6 @@ impl PodInfo {
 
     pub(super) fn key(&self) -> PodKey {
         (self.pod.namespace.clone(), self.pod.name.clone())
-    }
-
-    /// Its constraints that nothing here judges, named for people.
-    pub(super) fn unsupported(&self) -> Vec<&str> {
-        let all = self.pod.unsupported.iter().map(String::as_str);
-        all.filter(|name| !JUDGED.contains(name)).collect()
     }
 
     /// Whether it takes room on a node.

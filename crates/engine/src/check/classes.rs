@@ -94,10 +94,6 @@ fn waits(pod: &Pod) -> bool {
     let goes_with_node =
         pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet" || owner.kind == "Node");
     let is_bound = pod.node.is_some() || pod.nominated_node.is_some();
-    let is_judged = |name: &String| JUDGED.contains(&name.as_str());
     !(is_bound || pod.terminal || pod.deleting || pod.gated || goes_with_node)
-        && pod.unsupported.iter().all(is_judged)
+        && pod.unsupported.is_empty()
 }
-
-/// What pods may ask for that only some readers of [`Pod::unsupported`] judge; this one does.
-const JUDGED: [&str; 3] = ["pod affinity", "pod anti-affinity", "topology spread constraints"];

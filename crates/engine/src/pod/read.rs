@@ -161,19 +161,8 @@ fn host_ports(spec: &core::PodSpec) -> Vec<(String, String, i32)> {
 
 /// Names the hard constraints that nothing here judges; soft ones do no harm.
 fn unsupported(spec: &core::PodSpec) -> Vec<String> {
-    let affinity = spec.affinity.as_ref();
-    let together = affinity.and_then(|a| {
-        a.pod_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref()
-    });
-    let apart = affinity.and_then(|a| {
-        a.pod_anti_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref()
-    });
-    let mut spread = spec.topology_spread_constraints.iter().flatten();
     let mut volumes = spec.volumes.iter().flatten();
     let found = [
-        (together.is_some_and(|terms| !terms.is_empty()), "pod affinity"),
-        (apart.is_some_and(|terms| !terms.is_empty()), "pod anti-affinity"),
-        (spread.any(|c| c.when_unsatisfiable == "DoNotSchedule"), "topology spread constraints"),
         (
             volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some()),
             "persistent volume claims",

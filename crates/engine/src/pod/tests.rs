@@ -136,7 +136,7 @@ fn what_nothing_judges_is_named() {
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
     });
     let pod = read(spec, json!({})).unwrap();
-    assert_eq!(pod.unsupported, ["pod affinity", "persistent volume claims"]);
+    assert_eq!(pod.unsupported, ["persistent volume claims"]);
 }
 
 #[test]

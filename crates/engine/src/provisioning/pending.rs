@@ -90,13 +90,9 @@ fn is_provisionable(pod: &Pod) -> bool {
         && !pod.owner.as_ref().is_some_and(|owner| foreign(&owner.kind))
 }
 
-/// What [`super::topology`] judges, whatever other readers of pods do with it.
-const JUDGED: [&str; 3] = ["pod affinity", "pod anti-affinity", "topology spread constraints"];
-
 /// Why a pod cannot be planned for.
 fn unsupported(pod: &Pod) -> Option<String> {
-    let foreign = pod.unsupported.iter().filter(|name| !JUDGED.contains(&name.as_str()));
-    let list = foreign.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let list = pod.unsupported.join(", ");
     (!list.is_empty()).then(|| format!("{list}: not supported yet, so no capacity is ordered"))
 }
 
