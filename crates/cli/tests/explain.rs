@@ -96,7 +96,10 @@ fn a_running_aerostat_tells_where_a_pod_goes_and_why_another_does_not() {
         "{text}{errors}"
     );
     // One pod pays for all of its machine.
-    assert!(text.contains("$0.0960/h of the $0.0960/h that it costs with 1 pods"), "{text}");
+    assert!(
+        text.contains("$0.0960/h of the $0.0960/h that it costs with this pod alone"),
+        "{text}"
+    );
     assert!(text.contains("its NodeClaim is general-purpose-"), "{text}");
 
     let (text, errors) = told(&up.explain(&["pods/huge"]));

@@ -38,7 +38,7 @@ fn ordered(document: &Value) -> String {
     let usd = |value: &Value| format!("${:.4}/h", value.as_f64().unwrap_or_default());
     let zones = document["zones"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut said = format!(
-        "pod {} brought a {} ({}, {}) from NodePool {}: {} of the {} that it costs with {} pods\n  \
+        "pod {} brought a {} ({}, {}) from NodePool {}: {} of the {} that it costs with {}\n  \
          {} of {} offerings would do",
         text("pod"),
         text("instanceType"),
@@ -47,7 +47,10 @@ fn ordered(document: &Value) -> String {
         text("nodePool"),
         usd(&document["podPricePerHour"]),
         usd(&document["pricePerHour"]),
-        document["pods"],
+        match document["pods"].as_u64() {
+            Some(1) | None => "this pod alone".to_owned(),
+            Some(pods) => format!("{pods} pods"),
+        },
         document["feasible"],
         document["weighed"],
     );

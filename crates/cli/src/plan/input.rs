@@ -1,6 +1,6 @@
 //! From files to what is planned on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::registry::{Part, WriteOptions, timestamp};
 use aerostat_cluster::{Cluster, Options, bootstrap};
 use aerostat_engine::pod::{Owner, Pod};
-use aerostat_sim::manifest::{self, Manifest};
+use aerostat_sim::manifest::{self, Manifest, Source};
 use aerostat_sim::world;
 use anyhow::Context;
 use jiff::Timestamp;
@@ -34,6 +34,8 @@ pub struct Input {
     pub running: Vec<core::Pod>,
     /// Names of the NodePools.
     pub pools: Vec<String>,
+    /// Where what makes pods stands, by namespace, name and kind.
+    makers: BTreeMap<(String, String, String), Source>,
 }
 
 /// Reads a file, a folder of files, or stdin (`-`).
@@ -68,6 +70,7 @@ impl Input {
             nodes: Vec::new(),
             running: Vec::new(),
             pools: Vec::new(),
+            makers: BTreeMap::new(),
         })
     }
 
@@ -145,6 +148,7 @@ impl Input {
             }
         }
         for manifest in pods {
+            self.note_maker(manifest)?;
             self.add_pods(manifest).with_context(|| {
                 format!("{}: {} cannot be planned", manifest.source, manifest.title())
             })?;
@@ -181,6 +185,33 @@ impl Input {
         Ok(())
     }
 
+    /// Remembers a pod, or what makes pods; the same one twice is a mistake.
+    fn note_maker(&mut self, manifest: &Manifest) -> anyhow::Result<()> {
+        let Some(name) = manifest.value["metadata"]["name"].as_str() else { return Ok(()) };
+        let key = (namespace(manifest).to_owned(), name.to_owned(), kind(manifest).to_owned());
+        match self.makers.insert(key, manifest.source.clone()) {
+            None => Ok(()),
+            Some(first) => {
+                anyhow::bail!("{}: {} is in {first} already", manifest.source, manifest.title())
+            }
+        }
+    }
+
+    /// What the names of an object's pods begin with: its own name, and its kind if an object of
+    /// another kind has the same.
+    fn base(&self, namespace: &str, name: &str, kind: &str) -> String {
+        let first = (namespace.to_owned(), name.to_owned(), String::new());
+        let mut same = self
+            .makers
+            .range(first..)
+            .take_while(|((ns, other, _), _)| ns.as_str() == namespace && other.as_str() == name);
+        if same.any(|((_, _, other), _)| other != kind && other != "Pod") {
+            format!("{name}-{}", kind.to_lowercase())
+        } else {
+            name.to_owned()
+        }
+    }
+
     /// The pods that an object is, or makes.
     fn add_pods(&mut self, manifest: &Manifest) -> anyhow::Result<()> {
         let name = manifest.value["metadata"]["name"].as_str();
@@ -209,10 +240,9 @@ impl Input {
             name: name.to_owned(),
             uid: format!("{}/{name}", namespace(manifest)),
         });
-        self.pods.extend(
-            (0..workload.count)
-                .map(|at| Arc::new(Pod { name: format!("{name}-{at}"), ..pod.clone() })),
-        );
+        let base = self.base(namespace(manifest), name, kind(manifest));
+        let pod = |at| Arc::new(Pod { name: format!("{base}-{at}"), ..pod.clone() });
+        self.pods.extend((0..workload.count).map(pod));
         Ok(())
     }
 

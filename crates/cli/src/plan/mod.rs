@@ -14,6 +14,7 @@ mod outcome;
 mod table;
 mod workload;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,11 +23,11 @@ use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::http;
 use aerostat_controllers::snapshot::{self, Memory};
 use aerostat_controllers::{Context as Controllers, index::Index};
-use aerostat_engine::pod::Pod;
+use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_engine::snapshot::Settings;
 use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use kube::{Client, ResourceExt};
 
 use crate::live;
@@ -91,8 +92,7 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     index.add(input.claims, input.nodes, input.running, now);
-    let pods = input.pods.into_iter().map(|pod| ((pod.namespace.clone(), pod.name.clone()), pod));
-    index.pods.extend(pods);
+    join(&mut index, input.pods)?;
     for pod in index.pods.values_mut().filter(|pod| pod.node.is_none()) {
         *pod = input::waits(pod);
     }
@@ -105,6 +105,29 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     let snapshot = snapshot::take(&context, &mut Memory::default());
     let (plan, report) = aerostat_engine::plan(&snapshot, now);
     Ok(Outcome::new(&plan, &report, &pods))
+}
+
+/// Adds pods to those that are there.
+fn join(index: &mut Index, pods: Vec<Arc<Pod>>) -> anyhow::Result<()> {
+    let mut known = 0;
+    let there: BTreeSet<PodKey> = index.pods.keys().cloned().collect();
+    for pod in pods {
+        let key = (pod.namespace.clone(), pod.name.clone());
+        if there.contains(&key) {
+            known += 1;
+        } else if let Some(other) = index.pods.insert(key, pod) {
+            bail!(
+                "two pods of the files are called {}/{}: give one of them, or what makes it, \
+                 another name",
+                other.namespace,
+                other.name
+            );
+        }
+    }
+    if known > 0 {
+        eprintln!("notice: {known} pods of the files are there already, and are not added again");
+    }
+    Ok(())
 }
 
 /// Whether somebody asks where a pod goes: daemons and static pods go where their node is.

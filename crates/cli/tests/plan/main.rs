@@ -259,6 +259,23 @@ fn faults_are_named_with_file_line_and_field() {
 }
 
 #[test]
+fn names_that_clash_are_told() {
+    let twice = format!("{}{}", pod("a", "1"), pod("a", "2"));
+    refuses(&[("a.yaml", &twice)], &["-f", "a.yaml"], &["a.yaml:10: pod/a is in a.yaml:1 already"]);
+    let alike = format!("{DEPLOYMENT}---\n{}", pod("web-1, namespace: shop", "1"));
+    refuses(&[("a.yaml", &alike)], &["-f", "a.yaml"], &["two pods", "shop/web-1"]);
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: shop}\nspec: \
+               {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n";
+    let text = json(&[("a.yaml", DEPLOYMENT), ("b.yaml", job)], &["-f", "."]).to_string();
+    assert!(text.contains("shop/web-3") && text.contains("shop/web-job-0"), "{text}");
+    // A pod that is there already is not planned for twice.
+    let there = pod("there, namespace: shop", "1");
+    let files = [("nodes.yaml", NODES), ("there.yaml", there.as_str())];
+    let plan = json(&files, &["--nodes", "nodes.yaml", "-f", "there.yaml"]);
+    assert_eq!(plan["existingNodes"], Value::Array(Vec::new()), "{plan}");
+}
+
+#[test]
 fn options_with_a_fault_say_what_would_be_right() {
     refuses(&[], &[], &["--filename", "--kubeconfig"]);
     let files = [("a.yaml", DEPLOYMENT)];
