@@ -116,12 +116,19 @@ impl Requirements {
     ///
     /// # Errors
     ///
-    /// As [`Requirement::new`].
+    /// As [`Requirement::new`]; `Gte` and `Lte` are Karpenter's and mean nothing to the scheduler.
     pub fn from_expressions(list: &[core::NodeSelectorRequirement]) -> Result<Self, String> {
         let mut requirements = Self::default();
         for item in list {
             let values = item.values.iter().flatten().cloned();
-            requirements.add(Requirement::new(&item.key, item.operator.parse()?, values)?);
+            let operator = item.operator.parse()?;
+            if matches!(operator, Operator::Gte | Operator::Lte) {
+                return Err(format!(
+                    "{}: pods cannot ask for {operator}: use In, NotIn, Exists, DoesNotExist, Gt or Lt",
+                    item.key
+                ));
+            }
+            requirements.add(Requirement::new(&item.key, operator, values)?);
         }
         Ok(requirements)
     }

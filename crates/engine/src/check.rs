@@ -14,7 +14,8 @@
 //!
 //! A claim must hold its pods whatever it becomes: every instance type and offering that its
 //! requirements leave and that is to be had is judged, since the provider may choose any of them.
-//! Of promised pods only the number is known; the claim's requests must cover those with a name.
+//! Of promised pods only the number is known; the claim's requests must cover those with a name,
+//! and affinity and spread that count promised pods are not judged.
 //! Not judged: wishes (preferred terms), prices, and budgets with a schedule.
 
 mod claims;

@@ -37,7 +37,11 @@ impl Spoken {
     }
 
     fn requirement(&self) -> Requirement {
-        Requirement::new("k", self.operator, self.values.iter().cloned()).unwrap()
+        self.requirement_of("k")
+    }
+
+    fn requirement_of(&self, key: &str) -> Requirement {
+        Requirement::new(key, self.operator, self.values.iter().cloned()).unwrap()
     }
 }
 
@@ -71,6 +75,10 @@ fn spoken() -> impl Strategy<Value = Spoken> {
         ),
     ]
     .prop_map(|(operator, values)| Spoken { operator, values })
+}
+
+fn key() -> impl Strategy<Value = String> {
+    proptest::sample::select(vec!["j".to_owned(), "k".to_owned(), "l".to_owned()])
 }
 
 fn merged(list: &[Spoken]) -> Requirements {
@@ -120,6 +128,61 @@ proptest! {
         let requirements = merged(&list);
         let read = Requirements::from_pool(&requirements.to_claim()).unwrap();
         prop_assert_eq!(read, requirements);
+    }
+
+    #[test]
+    fn keys_are_judged_each_for_itself(
+        node in proptest::collection::vec((key(), spoken()), 0..5),
+        pod in proptest::collection::vec((key(), spoken()), 0..3),
+        known in proptest::collection::btree_set(key(), 0..3),
+    ) {
+        let read = |list: &[(String, Spoken)]| -> Requirements {
+            list.iter().map(|(key, spoken)| spoken.requirement_of(key)).collect()
+        };
+        let says = |list: &[(String, Spoken)], key: &str, value: Option<&str>| {
+            list.iter().filter(|(other, _)| other == key).all(|(_, s)| s.allows(value))
+        };
+        // A node has a label if its pool names it or if every node may have it.
+        let can_meet = |key: &String| {
+            let is_named = node.iter().any(|(other, _)| other == key);
+            let both = |value: Option<&str>| says(&node, key, value) && says(&pod, key, value);
+            let value = || universe().iter().any(|value| both(Some(value)));
+            both(None) || (is_named && value()) || (!is_named && known.contains(key))
+        };
+        let naive = pod.iter().all(|(key, _)| can_meet(key));
+        prop_assert_eq!(read(&node).compatible(&read(&pod), &known).is_ok(), naive);
+    }
+
+    #[test]
+    fn the_larger_min_values_stays(
+        list in proptest::collection::vec((spoken(), proptest::option::of(1..9_i64)), 1..5),
+    ) {
+        let requirements: Requirements = list
+            .iter()
+            .map(|(spoken, min)| Requirement { min_values: *min, ..spoken.requirement() })
+            .collect();
+        let most = list.iter().filter_map(|(_, min)| *min).max();
+        prop_assert_eq!(requirements.get("k").unwrap().min_values, most);
+        let read = Requirements::from_pool(&requirements.to_claim()).unwrap();
+        prop_assert_eq!(read.get("k").unwrap().min_values, most);
+    }
+
+    #[test]
+    fn what_is_empty_has_no_value(list in proptest::collection::vec(spoken(), 1..5)) {
+        let requirements = merged(&list);
+        let requirement = requirements.get("k").unwrap();
+        let allowed: Vec<String> =
+            universe().into_iter().filter(|value| requirement.has(value)).collect();
+        if requirement.is_empty() {
+            prop_assert_eq!(&allowed, &[""; 0]);
+        }
+        if let Some(values) = requirement.values() {
+            prop_assert_eq!(values.iter().collect::<Vec<_>>().len(), allowed.len());
+        }
+        // Numbers with leading zeros are values, but none that is made up.
+        let plain = |value: &String| value == "0" || !value.starts_with('0');
+        let some = allowed.iter().any(plain);
+        prop_assert_eq!(requirement.any().is_some(), some, "{}", requirement);
     }
 
     #[test]
@@ -195,4 +258,20 @@ fn the_ends_of_the_integers_hold() {
     assert_eq!(requirement("k", Operator::Gte, &[&most]).any(), Some(most));
     let least = i64::MIN.to_string();
     assert!(requirement("k", Operator::Lt, &[&least]).is_empty());
+}
+
+#[test]
+fn pods_have_the_schedulers_operators_only() {
+    let read = |operator: &str| {
+        Requirements::from_expressions(&[core::NodeSelectorRequirement {
+            key: "k".to_owned(),
+            operator: operator.to_owned(),
+            values: Some(vec!["1".to_owned()]),
+        }])
+    };
+    assert!(read("Gt").is_ok() && read("Lt").is_ok());
+    for operator in ["Gte", "Lte"] {
+        let error = read(operator).unwrap_err();
+        assert!(error.starts_with(&format!("k: pods cannot ask for {operator}")), "{error}");
+    }
 }

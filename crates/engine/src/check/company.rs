@@ -173,6 +173,12 @@ impl<'a> Company<'a> {
         &self.domains[key][machine]
     }
 
+    /// Whether pods that are only promised are among those that `is_one` says yes to: where they
+    /// will be is not known.
+    fn awaits(&self, is_one: &dyn Fn(&Pod) -> bool) -> bool {
+        self.snapshot.promised.iter().any(|promise| promise.count > 0 && is_one(&promise.pod))
+    }
+
     /// Whether the plan puts pods of a class anywhere.
     fn joins(&self, class: usize) -> bool {
         self.parties[class].iter().any(|party| party.is_new)

@@ -90,7 +90,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             allowed = cheap.into_iter().filter(|o| !o.is_empty() && within(o)).take(1).collect();
             zones = Some(allowed.iter().flatten().map(|offer| offer.zone.to_owned()).collect());
         }
-        let chosen = self.store.choose(&allowed, self.settings.max_instance_types);
+        let chosen = self.store.choose(&allowed, self.settings.max_instance_types.max(1));
         let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &allowed[at]).collect();
         let (mut capacity, mut price) = (counted.capacity.clone(), counted.price);
         for most in chosen.iter().map(|offers| dearest(offers)) {

@@ -163,7 +163,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         let worth = |at: usize| -i64::try_from(self.worth[at]).unwrap_or(i64::MAX);
         let mut orders = vec![by(&|at| (0, worth(at))), by(&|at| (freedom[at], worth(at)))];
         for dimension in 0..self.demands.first().map_or(0, |demand| demand.request.len()) {
-            orders.push(by(&|at| (0, -self.demands[at].request[dimension])));
+            orders.push(by(&|at| (0, self.demands[at].request[dimension].saturating_neg())));
         }
         let mut kept: Vec<Vec<usize>> = Vec::new();
         for order in orders {

@@ -1,6 +1,7 @@
 //! Which pods need capacity.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -41,7 +42,14 @@ pub(crate) fn pending<'a>(
     let (classes, waiting, unplaced) = (Vec::new(), Vec::new(), Vec::new());
     let mut found = Pending { classes, sets, waiting, unplaced, next: None };
     let (mut due, mut hopeful, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
+    let twins = twins(&snapshot.pods);
     for pod in snapshot.pods.iter().filter(|pod| is_provisionable(pod)) {
+        if !twins.is_empty() && twins.contains(&key(pod)) {
+            let message = "another pod has the same namespace and name".to_owned();
+            let reasons = Vec::new();
+            found.unplaced.push(Unplaced { pod: key(pod), message, reasons });
+            continue;
+        }
         let Some(since) = pod.unschedulable_since else {
             fresh.push(pod);
             continue;
@@ -78,6 +86,13 @@ pub(crate) fn pending<'a>(
     due.extend(siblings);
     found.classes = class::fold(due.into_iter(), promised.into_iter(), &mut found.sets);
     found
+}
+
+/// Names that more than one pod has: nobody could tell which of them a plan means.
+fn twins(pods: &[Arc<Pod>]) -> BTreeSet<PodKey> {
+    let is_same =
+        |pair: &&[Arc<Pod>]| pair[0].name == pair[1].name && pair[0].namespace == pair[1].namespace;
+    pods.windows(2).filter(is_same).map(|pair| key(&pair[0])).collect()
 }
 
 fn is_provisionable(pod: &Pod) -> bool {

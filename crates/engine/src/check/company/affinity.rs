@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Company, Domain, Domains, Party};
+use crate::check::labels::belongs;
 use crate::check::room::key;
 use crate::check::violation::{Misfit, Violation};
 use crate::pod::PodTerm;
@@ -82,6 +83,10 @@ impl<'a> Company<'a> {
         for (class, pod) in self.samples.iter().enumerate() {
             let terms = pod.constraints.pod_affinity.as_slice();
             if terms.is_empty() || !self.joins(class) {
+                continue;
+            }
+            let namespaces = &self.snapshot.namespaces;
+            if self.awaits(&|pod| terms.iter().all(|term| belongs(pod, &term.pods, namespaces))) {
                 continue;
             }
             let wish = *by_terms.entry(terms).or_insert_with(|| {

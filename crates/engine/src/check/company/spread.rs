@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Company, Domain};
-use crate::check::labels::{bears_cordon, node_allowed, repelling};
+use crate::check::labels::{bears_cordon, node_allowed, repelling, selects};
 use crate::check::machines::Machine;
 use crate::check::room::key;
 use crate::check::violation::{Misfit, Violation};
@@ -90,6 +90,13 @@ impl<'a> Company<'a> {
                     count.one = count.one.or(Some((*class, party.machine)));
                 }
             }
+        }
+        let is_one = |other: &Pod| {
+            other.namespace == pod.namespace
+                && spread.selector.as_ref().is_some_and(|s| selects(s, &other.labels))
+        };
+        if self.awaits(&is_one) {
+            return;
         }
         let counted: Vec<bool> =
             self.machines.iter().map(|machine| self.counts(pod, spread, machine)).collect();

@@ -204,7 +204,8 @@ impl Packer<'_, '_, '_> {
 /// How many pods that ask for `request` fit in `room` beside `load`.
 pub(super) fn fits(room: &[i64], load: &[i64], request: &[i64]) -> u32 {
     let asked = room.iter().zip(load).zip(request).filter(|(_, request)| **request > 0);
-    let most = asked.map(|((room, load), request)| (room - load).max(0) / request).min();
+    let most =
+        asked.map(|((room, load), request)| room.saturating_sub(*load).max(0) / request).min();
     most.map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX))
 }
 
