@@ -13,6 +13,7 @@ mod min_values;
 mod packing;
 mod pending;
 mod preemption;
+mod preferences;
 mod promise;
 mod reasons;
 mod reserved;
@@ -61,6 +62,12 @@ pub(crate) fn provision(
     residents: &Residents<'_>,
     now: Timestamp,
 ) -> Provisioning {
+    let plain = as_required(snapshot, residents, now);
+    preferences::honoured(plain, snapshot, now)
+}
+
+/// The same without regard to what pods would merely like.
+fn as_required(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Provisioning {
     let mut pending = pending::pending(snapshot, residents, now);
     let mut caps = Caps::new();
     let mut provisioning = Provisioning::default();

@@ -49,6 +49,26 @@ pub struct Settings {
     pub max_instance_types: usize,
     /// What becomes of pods for which minValues cannot be had.
     pub min_values: MinValuesPolicy,
+    /// What becomes of preferences: preferred affinity, spread constraints that may be broken,
+    /// `PreferNoSchedule` taints.
+    pub preferences: Preferences,
+    /// What a pod's preferences may cost at [`Preferences::Priced`], in USD per hour and pod.
+    pub preference_price: f64,
+}
+
+/// What becomes of what pods would like but do not demand.
+///
+/// Source of the first two: kubernetes-sigs/karpenter `pkg/operator/options/options.go`,
+/// `PREFERENCE_POLICY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preferences {
+    /// It is a demand for as long as it can be met, whatever it costs.
+    Respect,
+    /// It does not count.
+    Ignore,
+    /// It is met where that costs nothing, or no more than a price.
+    #[default]
+    Priced,
 }
 
 /// What becomes of pods for which the minValues of a pool cannot be had.
@@ -70,6 +90,8 @@ impl Default for Settings {
             fee: 0.12,
             max_instance_types: 60,
             min_values: MinValuesPolicy::Strict,
+            preferences: Preferences::Priced,
+            preference_price: 0.0005,
         }
     }
 }

@@ -9,7 +9,7 @@ use aerostat_api::{NodePool, Quantity};
 use aerostat_engine::instance::{InstanceType, Offering, Reservation};
 use aerostat_engine::pod::{Owner, Pod};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{MinValuesPolicy, Promise, Stage, StateNode};
+use aerostat_engine::snapshot::{MinValuesPolicy, Preferences, Promise, Stage, StateNode};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde::Deserialize;
@@ -78,6 +78,8 @@ pub struct Step {
     /// Grace for preemption, in seconds.
     preemption_grace: Option<u64>,
     max_instance_types: Option<usize>,
+    /// `Respect`, `Ignore` or `Priced`.
+    preferences: Option<String>,
     /// `MIN_VALUES_POLICY`.
     #[serde(default)]
     best_effort: bool,
@@ -232,6 +234,13 @@ impl Step {
     pub fn apply(&self, world: &mut World) {
         if let Some(seconds) = self.preemption_grace {
             world.snapshot.settings.preemption_grace = std::time::Duration::from_secs(seconds);
+        }
+        match self.preferences.as_deref() {
+            Some("Respect") => world.snapshot.settings.preferences = Preferences::Respect,
+            Some("Ignore") => world.snapshot.settings.preferences = Preferences::Ignore,
+            Some("Priced") => world.snapshot.settings.preferences = Preferences::Priced,
+            Some(other) => panic!("preferences: {other:?}"),
+            None => {}
         }
         if let Some(most) = self.max_instance_types {
             world.snapshot.settings.max_instance_types = most;
