@@ -10,13 +10,12 @@ use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
 use aerostat_engine::cost;
 use aerostat_engine::resources::Resources;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::{ConditionSet, is_true};
 use crate::context::{Context, Error};
-use crate::recorder::Note;
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
@@ -36,12 +35,6 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     }
     let Some(pool) = context.index().pools.get(&name) else { return Ok(None) };
     let pool = stamp_hash(context, pool).await?;
-    if pool.spec.replicas.is_some() {
-        let message = "Static pools (spec.replicas) are not supported yet: no node is launched \
-                       for this one";
-        let note = Note::warning("NotSupported", message).quiet_for(Duration::from_secs(3600));
-        context.recorder.publish(pool.object_ref(&()), note).await;
-    }
     let created = pool.creation_timestamp().map_or_else(|| context.clock.now(), |time| time.0);
     let mut status = pool.status.clone().unwrap_or_default();
     let mut conditions = ConditionSet::new(

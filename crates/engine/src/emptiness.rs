@@ -47,7 +47,8 @@ pub(crate) fn emptiness(
         let (Some(claim), Some(pool)) = (state.claim.as_deref(), state.pool.as_deref()) else {
             continue;
         };
-        let Some(pool) = pools.get(pool) else { continue };
+        let dynamic = pools.get(pool).filter(|pool| pool.replicas.is_none());
+        let Some(pool) = dynamic else { continue };
         let Some(due) = due(state, pool, residents) else { continue };
         let is_promised = expecting.contains(&state.node.name)
             || !residents.nominated(state).is_empty()
@@ -127,7 +128,7 @@ fn due(state: &StateNode, pool: &Pool, residents: &Residents<'_>) -> Option<Time
 }
 
 /// Whether a pod goes with its node: daemons and mirrors of static pods.
-fn belongs_to_node(pod: &Pod) -> bool {
+pub(crate) fn belongs_to_node(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"))
 }
 
@@ -142,7 +143,7 @@ fn blocked(state: &StateNode, residents: &Residents<'_>, now: Timestamp) -> Opti
 }
 
 /// `true` protects for good, a duration for so long after the start.
-fn is_protected(pod: &Pod, now: Timestamp) -> bool {
+pub(crate) fn is_protected(pod: &Pod, now: Timestamp) -> bool {
     let Some(value) = pod.annotations.get(labels::DO_NOT_DISRUPT) else { return false };
     if value == "true" {
         return true;

@@ -102,6 +102,13 @@ impl Headroom {
         self.reserved.iter_mut().for_each(|left| less(left, 1));
     }
 
+    /// Counts `count` more nodes, whatever they have.
+    pub(crate) fn take_nodes(&mut self, count: usize) {
+        if let Some(left) = self.resources.get_mut(NODES) {
+            *left = left.saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
     /// Whether a machine that was counted as `counted` may as well become `other`.
     pub(crate) fn allows_instead(&self, counted: &Machine<'_>, other: &Machine<'_>) -> bool {
         let (now, then) = (self.against(counted), self.against(other));

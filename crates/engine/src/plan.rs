@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Taint;
 use crate::emptiness::emptiness;
 use crate::pod::PodKey;
 use crate::provisioning::provision;
+use crate::provisioning::replicas::replicas;
 use crate::report::Report;
 use crate::residents::Residents;
 use crate::snapshot::Snapshot;
@@ -17,7 +18,7 @@ use crate::snapshot::Snapshot;
 /// Decides what to do about a cluster as it is at `now`.
 ///
 /// Pods that wait go on capacity that is there or on its way, then on new claims for the least
-/// money; nodes that are empty go. The plan assumes that it is carried out and is to be made anew
+/// money; nodes that are empty go; static pools get as many nodes as they say. The plan assumes that it is carried out and is to be made anew
 /// at every change: asked again with its claims in the snapshot, it orders nothing twice.
 ///
 /// # Panics
@@ -28,18 +29,21 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let residents = Residents::of(snapshot);
     let provisioning = provision(snapshot, &residents, now);
     let emptiness = emptiness(snapshot, &residents, &provisioning.expecting, now);
-    let (launches, reports) = provisioning.launches.into_iter().unzip();
+    let replicas = replicas(snapshot, &residents, now);
+    let launches = provisioning.launches.into_iter().chain(replicas.launches);
+    let (launches, reports) = launches.unzip();
     let plan = Plan {
         launches,
         nominations: provisioning.nominations,
-        terminations: emptiness.terminations,
+        terminations: emptiness.terminations.into_iter().chain(replicas.terminations).collect(),
         next: provisioning.next.into_iter().chain(emptiness.next).min(),
     };
+    let problems = provisioning.problems.into_iter().chain(emptiness.problems);
     let report = Report {
         launches: reports,
         unplaced: provisioning.unplaced,
         waiting: provisioning.waiting,
-        pools: provisioning.problems.into_iter().chain(emptiness.problems).collect(),
+        pools: problems.chain(replicas.problems).collect(),
         kept: emptiness.kept,
     };
     #[cfg(debug_assertions)]
@@ -131,6 +135,6 @@ pub struct Termination {
     pub node: Option<String>,
     /// Its pool.
     pub pool: String,
-    /// Why: `Empty`.
+    /// Why: `Empty`, or `Surplus` of a static pool.
     pub reason: String,
 }

@@ -16,6 +16,7 @@ mod preemption;
 mod preferences;
 mod promise;
 mod reasons;
+pub(crate) mod replicas;
 mod reserved;
 mod tally;
 mod topology;

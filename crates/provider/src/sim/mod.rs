@@ -161,26 +161,13 @@ impl State {
         used
     }
 
-    /// Whether a machine of the offering is to be had; if not, that is remembered.
-    fn has(&mut self, kind: &InstanceType, offering: &Offering, now: Timestamp) -> bool {
-        let key = OfferingKey::of(&kind.name, offering);
-        if self.learned.knows(&key) {
-            return false;
-        }
-        let is_full = offering.reservation.as_ref().is_some_and(|reservation| {
+    /// Whether an offering's reservation carries as many machines as it says.
+    fn is_full(&self, offering: &Offering) -> bool {
+        offering.reservation.as_ref().is_some_and(|reservation| {
             let reserved = self.stock.reservations.iter().find(|r| r.id == reservation.id);
             let used = self.used().get(&reservation.id).copied().unwrap_or(0);
             reserved.is_none_or(|reserved| reserved.count <= used)
-        });
-        if is_full {
-            return false;
-        }
-        let has = !self.stock.is_out_of(&key);
-        if !has {
-            self.learned.learn(key, now);
-            self.types.clear();
-        }
-        has
+        })
     }
 }
 
@@ -211,12 +198,24 @@ impl Shared {
         types
     }
 
+    /// Remembers what has run out.
+    fn learn(&self, missing: Vec<OfferingKey>) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        for key in missing {
+            state.learned.learn(key, now);
+            state.types.clear();
+        }
+    }
+
     /// Orders a machine for a claim, or finds the one that was ordered before. `true`: it is new.
+    /// What has run out goes to `missing`.
     fn order(
         &self,
         claim: &NodeClaim,
         uid: &str,
         types: &[InstanceType],
+        missing: &mut Vec<OfferingKey>,
     ) -> Result<(Instance, bool), ProviderError> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -225,7 +224,17 @@ impl Shared {
             return Ok((known.instance.clone(), false));
         }
         let feasible = choose::feasible(types, claim)?;
-        let got = feasible.into_iter().find(|(kind, offering)| state.has(kind, offering, now));
+        let got = feasible.into_iter().find(|(kind, offering)| {
+            let key = OfferingKey::of(&kind.name, offering);
+            if state.learned.knows(&key) || state.is_full(offering) {
+                return false;
+            }
+            let is_out = state.stock.is_out_of(&key);
+            if is_out {
+                missing.push(key);
+            }
+            !is_out
+        });
         // Karpenter's words.
         let (kind, offering) = got.ok_or_else(|| {
             ProviderError::InsufficientCapacity(
@@ -360,7 +369,8 @@ impl CloudProvider for SimCloud {
             let uid = claim.metadata.uid.as_deref().ok_or_else(|| {
                 ProviderError::Other("the claim has no UID: create it first".to_owned())
             })?;
-            let ordered = self.shared.order(claim, uid, types);
+            let mut missing = Vec::new();
+            let ordered = self.shared.order(claim, uid, types, &mut missing);
             // The machine boots even if nobody waits for the answer.
             if let Ok((instance, true)) = &ordered {
                 let provider_id = instance.provider_id.clone();
@@ -369,6 +379,7 @@ impl CloudProvider for SimCloud {
             if !matches!(ordered, Ok((_, false))) {
                 self.shared.clock.sleep(self.shared.timings.launch.0).await;
             }
+            self.shared.learn(missing);
             ordered.map(|(instance, _)| instance)
         }
         .boxed()

@@ -1,0 +1,124 @@
+//! Static pools: as many machines as `spec.replicas` says, whatever the pods need.
+//!
+//! Source: kubernetes-sigs/karpenter `pkg/controllers/static/{provisioning,deprovisioning}`.
+
+use jiff::Timestamp;
+
+use super::domain::Domains;
+use super::launch::Draft;
+use super::market::{Dimensions, Scope, Store};
+use super::packing::Bin;
+use crate::emptiness::{belongs_to_node, is_protected};
+use crate::limits::Headroom;
+use crate::plan::{Launch, Termination};
+use crate::pod::Pod;
+use crate::report::{LaunchReport, PoolProblem};
+use crate::residents::Residents;
+use crate::snapshot::{Pool, Snapshot, Stage, StateNode};
+
+/// The reason that conditions and events name.
+const REASON: &str = "Surplus";
+/// How many machines one plan orders for a pool: the next plan goes on.
+const AT_ONCE: u32 = 1000;
+
+/// What static pools lack and have too much of.
+#[derive(Default)]
+pub(crate) struct Replicas {
+    pub(crate) launches: Vec<(Launch, LaunchReport)>,
+    pub(crate) terminations: Vec<Termination>,
+    pub(crate) problems: Vec<PoolProblem>,
+}
+
+/// Brings every static pool to its number of machines.
+pub(crate) fn replicas(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Replicas {
+    let mut found = Replicas::default();
+    for pool in &snapshot.pools {
+        let Some(wanted) = pool.replicas else { continue };
+        let mine =
+            |state: &&StateNode| state.claim.is_some() && state.pool.as_ref() == Some(&pool.name);
+        let (going, there): (Vec<&StateNode>, Vec<&StateNode>) =
+            snapshot.nodes.iter().filter(mine).partition(|state| state.deleting);
+        let count = u32::try_from(there.len()).unwrap_or(u32::MAX);
+        if count > wanted {
+            found.give_up(pool, there, count - wanted, residents, now);
+        } else if count < wanted && pool.usable.is_ok() {
+            let mut headroom = Headroom::of(pool, &snapshot.nodes);
+            // A machine on its way out still is a node: Karpenter counts it for static pools.
+            headroom.take_nodes(going.len());
+            found.fill_up(pool, (wanted - count).min(AT_ONCE), &mut headroom, snapshot);
+        }
+    }
+    found
+}
+
+impl Replicas {
+    /// Orders up to `missing` machines of the cheapest type, as far as limits allow.
+    fn fill_up(&mut self, pool: &Pool, missing: u32, headroom: &mut Headroom, snapshot: &Snapshot) {
+        let mut problem = |reason: &str, message: String| {
+            let (pool, reason) = (pool.name.clone(), reason.to_owned());
+            self.problems.push(PoolProblem { pool, reason, message });
+        };
+        let dimensions = Dimensions::of(snapshot.daemons.iter().map(|daemon| &**daemon));
+        let store = match Store::new(pool, &dimensions, &snapshot.daemons, &[], Scope::Open) {
+            Ok(store) => store,
+            Err(message) => return problem("NodePoolValidationFailed", message),
+        };
+        let stores = [store];
+        let domains = Domains::new(&stores, Vec::new());
+        let Some(item) = domains.menu(0).first().copied() else {
+            let message =
+                "NodePool requirements filtered out all compatible available instance types";
+            return problem("NoCompatibleInstanceTypes", message.to_owned());
+        };
+        let load = dimensions.vector(&crate::resources::Resources::default());
+        let bin = Bin { domain: 0, item, load, counts: Vec::new(), copies: 1 };
+        let machine = domains.machine(&bin);
+        let draft = Draft::new(&domains, &bin, &[], &snapshot.settings);
+        for _ in 0..missing.min(headroom.copies(&machine)) {
+            headroom.take(&machine, 1);
+            self.launches.push(draft.launch(&machine, headroom));
+        }
+    }
+
+    /// Gives up `surplus` machines: those that are not launched, those that are empty, those whose
+    /// pods cost least to move; pods that must not be disrupted come last.
+    fn give_up(
+        &mut self,
+        pool: &Pool,
+        mut there: Vec<&StateNode>,
+        surplus: u32,
+        residents: &Residents<'_>,
+        now: Timestamp,
+    ) {
+        let rank = |state: &StateNode| {
+            let pods = residents.bound(state);
+            let protected = pods.iter().any(|pod| is_protected(pod, now));
+            let moving = || pods.iter().filter(|pod| !belongs_to_node(pod));
+            let stage = match state.stage {
+                Stage::Ordered => 0,
+                _ if moving().next().is_none() && !protected => 1,
+                _ => 2,
+            };
+            (stage, protected, moving().map(|pod| eviction_cost(pod)).sum::<i64>())
+        };
+        there.sort_by_cached_key(|state| (rank(state), state.claim.clone()));
+        let going = there.into_iter().take(usize::try_from(surplus).unwrap_or(usize::MAX));
+        self.terminations.extend(going.filter_map(|state| {
+            Some(Termination {
+                claim: state.claim.clone()?,
+                node: state.has_node.then(|| state.node.name.clone()),
+                pool: pool.name.clone(),
+                reason: REASON.to_owned(),
+            })
+        }));
+    }
+}
+
+/// What it costs to move a pod, in 2^-27ths: 1, more for pods of high priority and deletion cost,
+/// between -10 and 10. Source: kubernetes-sigs/karpenter `pkg/utils/disruption/disruption.go`.
+fn eviction_cost(pod: &Pod) -> i64 {
+    let cost = pod.annotations.get("controller.kubernetes.io/pod-deletion-cost");
+    let cost = cost.and_then(|text| text.parse::<i32>().ok()).map_or(0, i64::from);
+    let one = 1_i64 << 27;
+    (one + cost + i64::from(pod.priority) * 4).clamp(-10 * one, 10 * one)
+}
