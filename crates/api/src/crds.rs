@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     include_str!("../crds/karpenter.sh_nodepools.yaml"),
     include_str!("../crds/karpenter.sh_nodeclaims.yaml"),
     include_str!("../crds/eks.amazonaws.com_nodeclasses.yaml"),
+    include_str!("../crds/karpenter.sh_nodeoverlays.yaml"),
 ];
 
-/// All definitions (`apiextensions.k8s.io/v1`): NodePool, NodeClaim, NodeClass.
+/// All definitions (`apiextensions.k8s.io/v1`): NodePool, NodeClaim, NodeClass,
+/// NodeOverlay.
 ///
 /// # Panics
 ///

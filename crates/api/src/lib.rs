@@ -5,7 +5,7 @@
 //! | [`labels`] | label, annotation, taint and finalizer names |
 //! | [`quantity`] | Kubernetes quantities: exact arithmetic, canonical form |
 //! | [`duration`] | Karpenter's duration strings (`30s`, `24h0m0s`, `Never`) |
-//! | [`nodepool`], [`nodeclaim`], [`nodeclass`] | the custom resources |
+//! | [`nodepool`], [`nodeclaim`], [`nodeclass`], [`nodeoverlay`] | the custom resources |
 //! | [`condition`] | the status conditions they share |
 //! | [`crds`] | their definitions, as the API server enforces them |
 //! | [`builtin`] | the NodePools and the NodeClass that are there at the start |
@@ -22,6 +22,7 @@ pub mod hash;
 pub mod labels;
 pub mod nodeclaim;
 pub mod nodeclass;
+pub mod nodeoverlay;
 pub mod nodepool;
 pub mod quantity;
 pub mod requirements;
@@ -30,6 +31,7 @@ pub use condition::Condition;
 pub use duration::{Duration, NillableDuration};
 pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus};
 pub use nodeclass::{NodeClass, NodeClassSpec, NodeClassStatus};
+pub use nodeoverlay::{NodeOverlay, NodeOverlaySpec, NodeOverlayStatus};
 pub use nodepool::{NodePool, NodePoolSpec, NodePoolStatus};
 pub use quantity::Quantity;
 pub use requirements::{Requirement, Requirements};

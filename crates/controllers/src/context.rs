@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::index::Index;
 use crate::journal::Journal;
+use crate::market::Market;
 use crate::recorder::Recorder;
 
 /// What every controller works with.
@@ -31,6 +32,7 @@ pub struct Context {
     pub decisions: Option<mpsc::UnboundedSender<Decision>>,
     index: Mutex<Index>,
     journal: Mutex<Journal>,
+    market: Mutex<Arc<Market>>,
     changes: watch::Sender<u64>,
 }
 
@@ -101,6 +103,7 @@ impl Context {
             decisions,
             index: Mutex::default(),
             journal: Mutex::default(),
+            market: Mutex::default(),
             changes: watch::channel(0).0,
         }
     }
@@ -113,6 +116,15 @@ impl Context {
     /// What was decided about each pod. Hold it shortly, never across an await.
     pub fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may be launched as far as `index` and the provider know.
+    pub(crate) fn market(&self, index: &Index) -> Arc<Market> {
+        let mut market = self.market.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fresh) = market.refresh(&*self.provider, index) {
+            *market = Arc::new(fresh);
+        }
+        market.clone()
     }
 
     /// Follows changes of the index.

@@ -12,12 +12,12 @@
 //! | [`context`] | what every controller works with |
 //! | [`index`] | the cluster as the watches tell it; wakes the controllers that a change concerns |
 //! | [`snapshot`] | the index as the engine wants to see it |
-//! | `types` | what may be launched |
+//! | `market` | what may be launched, NodeOverlays applied |
 //! | [`provisioner`] | plans and carries the plan out |
 //! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
-//! | [`pools`], [`classes`] | status of NodePools and NodeClasses |
+//! | [`pools`], [`classes`], [`overlays`] | status of NodePools, NodeClasses and NodeOverlays |
 //! | [`worklist`] | runs one reconcile per object at a time, with timers and back-off |
 //! | [`conditions`], [`recorder`] | status conditions and events, in Karpenter's form |
 //!
@@ -31,11 +31,12 @@ pub mod drain;
 pub mod index;
 pub mod journal;
 pub mod lifecycle;
+mod market;
+pub mod overlays;
 pub mod pools;
 pub mod provisioner;
 pub mod recorder;
 pub mod snapshot;
-mod types;
 pub mod worklist;
 
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub async fn run(context: Arc<Context>) {
     tasks.spawn(async move { pools::run(&at, triggers.pools).await });
     let at = context.clone();
     tasks.spawn(async move { classes::run(&at, triggers.classes).await });
+    let at = context.clone();
+    tasks.spawn(async move { overlays::run(&at, triggers.overlays).await });
     let at = context.clone();
     tasks.spawn(async move { lifecycle::run(&at, triggers.claims).await });
     let at = context.clone();

@@ -18,7 +18,7 @@ use kube::ResourceExt;
 use crate::conditions::{is_true, true_since};
 use crate::context::Context;
 use crate::index::Index;
-use crate::types;
+use crate::market::Market;
 
 /// How long a pod waits for its owner to be known. Creation times have whole seconds.
 const OWNER_PATIENCE: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
@@ -65,8 +65,8 @@ pub struct Memory {
 #[must_use]
 pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     let index = context.index();
-    let pools: Vec<Pool> =
-        index.pools.values().map(|pool| pool_of(context, &index, pool)).collect();
+    let market = context.market(&index);
+    let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(&market, pool)).collect();
     let nodes = state_nodes(&index, &pools, &mut memory.promised);
     // A claim goes by its node's name once it has one.
     let names: BTreeMap<&str, &str> = nodes
@@ -99,11 +99,11 @@ fn namespaces(index: &Index) -> BTreeMap<String, BTreeMap<String, String>> {
     index.namespaces.values().map(labels).collect()
 }
 
-fn pool_of(context: &Context, index: &Index, pool: &NodePool) -> Pool {
+fn pool_of(market: &Market, pool: &NodePool) -> Pool {
     let spec = &pool.spec;
     let template = &spec.template;
     let metadata = template.metadata.clone().unwrap_or_default();
-    let types = types::of_class(&*context.provider, index, &template.spec.node_class_ref);
+    let types = market.of_pool(&pool.name_any()).cloned().unwrap_or_else(|| Ok(Arc::default()));
     let max_price = cost::spending_limit(pool.annotations());
     let usable = if pool.metadata.deletion_timestamp.is_some() {
         Err("it is being deleted".to_owned())

@@ -33,6 +33,7 @@ mod emptiness;
 pub mod instance;
 mod limits;
 pub mod node;
+pub mod overlay;
 pub mod plan;
 pub mod pod;
 pub mod predicates;

@@ -1,6 +1,7 @@
 //! What to do now: the decision, and its result.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aerostat_api::nodepool::{NodeClassRef, NodeSelectorRequirement};
 use aerostat_api::{Duration, NillableDuration, Quantity, labels};
@@ -18,18 +19,20 @@ use crate::snapshot::Snapshot;
 /// Decides what to do about a cluster as it is at `now`.
 ///
 /// Pods that wait go on capacity that is there or on its way, then on new claims for the least
-/// money; nodes that are empty go; static pools get as many nodes as they say. The plan assumes that it is carried out and is to be made anew
-/// at every change: asked again with its claims in the snapshot, it orders nothing twice.
+/// money; nodes that are empty go; static pools get as many nodes as they say. The plan assumes
+/// that it is carried out and is to be made anew at every change: asked again with its claims in
+/// the snapshot, it orders nothing twice.
 ///
 /// # Panics
 ///
 /// In debug builds, if [`check`](fn@crate::check::check) finds the plan wrong.
 #[must_use = "a plan does nothing by itself"]
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
-    let residents = Residents::of(snapshot);
-    let provisioning = provision(snapshot, &residents, now);
-    let emptiness = emptiness(snapshot, &residents, &provisioning.expecting, now);
-    let replicas = replicas(snapshot, &residents, now);
+    let replicas = replicas(snapshot, &Residents::of(snapshot), now);
+    let rest = without(snapshot, &replicas.terminations);
+    let residents = Residents::of(&rest);
+    let provisioning = provision(&rest, &residents, now);
+    let emptiness = emptiness(&rest, &residents, &provisioning.expecting, now);
     let launches = provisioning.launches.into_iter().chain(replicas.launches);
     let (launches, reports) = launches.unzip();
     let plan = Plan {
@@ -49,6 +52,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     #[cfg(debug_assertions)]
     assert_sound(snapshot, &plan, now);
     (plan, report)
+}
+
+/// The cluster with machines on their way out.
+fn without<'a>(snapshot: &'a Snapshot, terminations: &[Termination]) -> Cow<'a, Snapshot> {
+    let mut rest = Cow::Borrowed(snapshot);
+    if !terminations.is_empty() {
+        let going: BTreeSet<&String> = terminations.iter().map(|t| &t.claim).collect();
+        for state in &mut rest.to_mut().nodes {
+            state.deleting |= state.claim.as_ref().is_some_and(|claim| going.contains(claim));
+        }
+    }
+    rest
 }
 
 /// A wrong plan must not go unseen while the planner is worked on.

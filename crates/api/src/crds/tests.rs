@@ -5,7 +5,7 @@ use kube::Resource;
 use serde_json::{Value, json};
 
 use super::all;
-use crate::{NodeClaim, NodeClass, NodePool};
+use crate::{NodeClaim, NodeClass, NodeOverlay, NodePool};
 
 fn typed() -> Vec<CustomResourceDefinition> {
     all().into_iter().map(|crd| serde_json::from_value(crd).unwrap()).collect()
@@ -18,6 +18,7 @@ fn they_name_what_the_types_are() {
         (&crds[0], NodePool::kind(&()), NodePool::plural(&()), NodePool::group(&())),
         (&crds[1], NodeClaim::kind(&()), NodeClaim::plural(&()), NodeClaim::group(&())),
         (&crds[2], NodeClass::kind(&()), NodeClass::plural(&()), NodeClass::group(&())),
+        (&crds[3], NodeOverlay::kind(&()), NodeOverlay::plural(&()), NodeOverlay::group(&())),
     ] {
         assert_eq!(crd["spec"]["names"]["kind"], json!(kind));
         assert_eq!(crd["spec"]["names"]["plural"], json!(plural));

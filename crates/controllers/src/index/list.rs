@@ -23,6 +23,7 @@ impl Index {
         let mut changes = every(client, Change::Namespace).await?;
         changes.extend(every(client, Change::Pool).await?);
         changes.extend(every(client, Change::Class).await?);
+        changes.extend(every(client, Change::Overlay).await?);
         changes.extend(every(client, Change::Node).await?);
         changes.extend(every(client, Change::Claim).await?);
         changes.extend(every(client, Change::ReplicaSet).await?);

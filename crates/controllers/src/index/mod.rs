@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use aerostat_api::{NodeClaim, NodeClass, NodePool};
+use aerostat_api::{NodeClaim, NodeClass, NodeOverlay, NodePool};
 use aerostat_engine::pod::{Pod, PodKey};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{StreamExt, stream};
@@ -52,6 +52,8 @@ pub struct Index {
     pub pools: Mirror<NodePool>,
     /// NodeClasses.
     pub classes: Mirror<NodeClass>,
+    /// NodeOverlays.
+    pub overlays: Mirror<NodeOverlay>,
     /// ReplicaSets, for the pods they still have to create.
     pub replica_sets: Mirror<ReplicaSet>,
     /// Jobs, for the pods they still have to create.
@@ -70,7 +72,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 
 /// What one watch says.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it moves once")]
@@ -80,6 +82,7 @@ enum Change {
     Claim(Event<NodeClaim>),
     Pool(Event<NodePool>),
     Class(Event<NodeClass>),
+    Overlay(Event<NodeOverlay>),
     ReplicaSet(Event<ReplicaSet>),
     Job(Event<Job>),
     DaemonSet(Event<DaemonSet>),
@@ -91,6 +94,7 @@ pub async fn run(context: &Context, wakers: Wakers) {
     let mut changes: SelectAll<BoxStream<'_, Change>> = stream::select_all([
         follow(context, Change::Pool),
         follow(context, Change::Class),
+        follow(context, Change::Overlay),
         follow(context, Change::Node),
         follow(context, Change::Claim),
         follow(context, Change::ReplicaSet),
@@ -182,6 +186,7 @@ impl Index {
                 if self.pools.apply(event, |name, _| wakers.pool(name)) {
                     self.synced.insert("pools");
                 }
+                self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
             }
             Change::Class(event) => {
                 let pools: Vec<String> = self.pools.names().map(str::to_owned).collect();
@@ -192,6 +197,14 @@ impl Index {
                 if done {
                     self.synced.insert("classes");
                 }
+                self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
+            }
+            Change::Overlay(event) => {
+                if self.overlays.apply(event, |_, _| ()) {
+                    self.synced.insert("overlays");
+                }
+                // One overlay decides about others.
+                self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
             }
             Change::ReplicaSet(event) => {
                 if self.replica_sets.apply(event, |_, _| ()) {

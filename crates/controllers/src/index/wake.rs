@@ -12,6 +12,7 @@ pub struct Wakers {
     nodes: UnboundedSender<String>,
     pools: UnboundedSender<String>,
     classes: UnboundedSender<String>,
+    overlays: UnboundedSender<String>,
 }
 
 /// The other ends of [`Wakers`].
@@ -25,6 +26,8 @@ pub struct Triggers {
     pub pools: UnboundedReceiver<String>,
     /// NodeClasses to look at.
     pub classes: UnboundedReceiver<String>,
+    /// NodeOverlays to look at.
+    pub overlays: UnboundedReceiver<String>,
 }
 
 /// Both ends.
@@ -34,9 +37,15 @@ pub fn wakers() -> (Wakers, Triggers) {
     let (nodes, nodes_end) = unbounded_channel();
     let (pools, pools_end) = unbounded_channel();
     let (classes, classes_end) = unbounded_channel();
-    let wakers = Wakers { claims, nodes, pools, classes };
-    let triggers =
-        Triggers { claims: claims_end, nodes: nodes_end, pools: pools_end, classes: classes_end };
+    let (overlays, overlays_end) = unbounded_channel();
+    let wakers = Wakers { claims, nodes, pools, classes, overlays };
+    let triggers = Triggers {
+        claims: claims_end,
+        nodes: nodes_end,
+        pools: pools_end,
+        classes: classes_end,
+        overlays: overlays_end,
+    };
     (wakers, triggers)
 }
 
@@ -78,6 +87,11 @@ impl Wakers {
     /// A pool came, changed or went, or its class did.
     pub(super) fn pool(&self, name: &str) {
         send(&self.pools, name);
+    }
+
+    /// What an overlay says, or what it is said of, may have changed.
+    pub(super) fn overlay(&self, name: &str) {
+        send(&self.overlays, name);
     }
 
     /// A class came, changed or went.

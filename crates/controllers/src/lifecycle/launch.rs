@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::Work;
 use crate::context::{Context, Error, gone_is_fine};
+use crate::market;
 use crate::recorder::Note;
-use crate::types;
 
 /// Longest text of a provider's error that is shown to users, in characters.
 const MAX_MESSAGE: usize = 300;
@@ -29,7 +29,8 @@ pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launche
     let claim = work.claim.clone();
     let types = {
         let index = context.index();
-        types::of_class(&*context.provider, &index, &claim.spec.node_class_ref)
+        let market = context.market(&index);
+        market::of_claim(&market, &*context.provider, &index, &claim)
     };
     let launched = match &types {
         Ok(types) => context.provider.create(&claim, types).await,

@@ -27,7 +27,7 @@ pub(super) fn check_claim(
     let mut report = |fault: Fault| {
         violations.push(Violation::BadClaim { machine: machine.title(None), fault });
     };
-    let Some(pool) = pool.filter(|pool| pool.usable.is_ok() && pool.replicas.is_none()) else {
+    let Some(pool) = pool.filter(|pool| may_launch(pool, launch)) else {
         return report(Fault::Pool);
     };
     if machine.candidates.is_empty() {
@@ -49,6 +49,12 @@ pub(super) fn check_claim(
             report(Fault::MinValues { key: r.key.clone(), left: values.len(), least });
         }
     }
+}
+
+/// Whether a pool may make such a claim: a static pool only one for no pods.
+fn may_launch(pool: &Pool, launch: &Launch) -> bool {
+    let is_for_pods = !launch.pods.is_empty() || launch.promised > 0;
+    pool.usable.is_ok() && !(pool.replicas.is_some() && is_for_pods)
 }
 
 /// What a claim takes over from its pool.

@@ -40,7 +40,10 @@ pub(super) fn check_terminations(
     }
     for (name, going) in going {
         let pool = snapshot.pools.iter().find(|pool| pool.name == name);
-        let allowed = pool.map_or(0, |pool| allowed(pool, snapshot, "Empty"));
+        let allowed = pool.map_or(0, |pool| match pool.replicas {
+            Some(replicas) => surplus(pool, replicas, snapshot),
+            None => allowed(pool, snapshot, "Empty"),
+        });
         if going > allowed {
             violations.push(Violation::OverBudget { pool: name.to_owned(), allowed, going });
         }
@@ -58,6 +61,15 @@ fn stays(
     let state = machine.state()?;
     let bound = occupants.bound(machine);
     let text = |why: &str| Some(why.to_owned());
+    let pool = snapshot.pools.iter().find(|pool| pool.name == termination.pool);
+    if pool.is_some_and(|pool| pool.replicas.is_some()) {
+        // The surplus of a static pool goes whatever runs there, but takes no more pods.
+        return match (state.deleting, machine.joining.is_empty()) {
+            (true, _) => text("it is on its way out already"),
+            (_, false) => text("pods are on their way to it"),
+            _ => None,
+        };
+    }
     if state.deleting || state.stage != Stage::Initialized {
         return text("it is not up, or on its way out already");
     }
@@ -77,7 +89,6 @@ fn stays(
         if let Some(pod) = bound.iter().find(|pod| !goes_with_node(pod)) {
             return Some(format!("pod {}/{} runs there", pod.namespace, pod.name));
         }
-        let pool = snapshot.pools.iter().find(|pool| pool.name == termination.pool);
         let patience = pool.and_then(|pool| pool.consolidate_after);
         let Some(patience) = patience else { return text("its pool keeps empty nodes") };
         if quiet(state, now) < SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX) {
@@ -108,6 +119,17 @@ fn is_protected(pod: &Pod, now: Timestamp) -> bool {
             !length.is_zero() && pod.started.is_none_or(|started| ran(started) < length)
         }),
     }
+}
+
+/// How many machines a static pool has beside those that it wants.
+fn surplus(pool: &Pool, replicas: u32, snapshot: &Snapshot) -> u64 {
+    let mine = |state: &&StateNode| {
+        state.claim.is_some()
+            && !state.deleting
+            && state.pool.as_deref() == Some(pool.name.as_str())
+    };
+    let there = snapshot.nodes.iter().filter(mine).count() as u64;
+    there.saturating_sub(u64::from(replicas))
 }
 
 /// How many machines of a pool may go now by those of its budgets that always hold.

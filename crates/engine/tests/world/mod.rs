@@ -72,7 +72,8 @@ impl World {
         let number = self.made.entry(launch.pool.clone()).or_default();
         *number += 1;
         let name = format!("{}-{number}", launch.pool);
-        let promise = promised(&launch.requirements, &launch.labels, &self.types).unwrap();
+        let pool = self.snapshot.pools.iter().find(|pool| pool.name == launch.pool).unwrap();
+        let promise = promised(&launch.requirements, &launch.labels, &pool.types).unwrap();
         self.snapshot.nodes.push(StateNode {
             node: aerostat_engine::node::Node {
                 name: name.clone(),

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aerostat_api::labels;
-use aerostat_api::{NodePool, Quantity};
+use aerostat_api::{NodeOverlay, NodePool, Quantity};
 use aerostat_engine::instance::{InstanceType, Offering, Reservation};
+use aerostat_engine::overlay::{Overlay, Target};
 use aerostat_engine::pod::{Owner, Pod};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{MinValuesPolicy, Preferences, Promise, Stage, StateNode};
+use aerostat_engine::snapshot::{MinValuesPolicy, Pool, Preferences, Promise, Stage, StateNode};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde::Deserialize;
@@ -26,6 +27,8 @@ pub struct Scenario {
     pub types: Vec<Kind>,
     #[serde(default)]
     pub pools: Vec<NodePool>,
+    #[serde(default)]
+    pub overlays: Vec<NodeOverlay>,
     #[serde(default)]
     pub daemons: Vec<core::Pod>,
     pub steps: Vec<Step>,
@@ -176,6 +179,7 @@ impl Scenario {
         let types = Arc::new(types);
         let mut world = World::new(types.clone());
         world.snapshot.pools = self.pools.iter().map(|p| pool(p, &types)).collect();
+        overlay(&mut world.snapshot.pools, &self.overlays);
         world.snapshot.daemons = self
             .daemons
             .iter()
@@ -188,6 +192,19 @@ impl Scenario {
             .collect();
         world
     }
+}
+
+/// Applies overlays, as the controllers do.
+fn overlay(pools: &mut [Pool], overlays: &[NodeOverlay]) {
+    let overlays: Vec<_> = overlays.iter().map(|o| Overlay::from_k8s(o).unwrap()).collect();
+    let target = |pool: &Pool| {
+        let mut node_labels = pool.labels.clone();
+        node_labels.insert(labels::NODEPOOL.to_owned(), pool.name.clone());
+        Target { labels: node_labels, types: pool.types.clone() }
+    };
+    let targets: Vec<_> = pools.iter().map(target).collect();
+    let (types, _) = aerostat_engine::overlay::apply(&overlays, &targets);
+    pools.iter_mut().zip(types).for_each(|(pool, types)| pool.types = types);
 }
 
 /// The instance types of a file of `tests/catalogs`.
