@@ -283,3 +283,59 @@ proptest! {
         }
     }
 }
+
+/// One of the ways in which pods speak of each other.
+fn saying(kind: usize, key: usize, app: usize, skew: usize) -> Value {
+    let key = [labels::ZONE, labels::HOSTNAME, labels::CAPACITY_TYPE][key];
+    let app = json!({"my-label": (["a", "b", "c"][app])});
+    match kind {
+        0 => json!({}),
+        1 => term("podAffinity", key, &app),
+        2 => term("podAntiAffinity", key, &app),
+        _ => {
+            let mut spread = spread(key, app["my-label"].as_str().unwrap());
+            spread["topologySpreadConstraints"][0]["maxSkew"] = json!(skew);
+            spread
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
+
+    /// Whatever pods say of each other, the plan passes the check that debug builds make of every
+    /// plan, and so does the one that follows it.
+    #[test]
+    fn plans_are_sound(
+        groups in proptest::collection::vec(
+            ((0..4_usize, 0..3_usize, 0..3_usize, 1..3_usize), 0..3_usize, 1..5_u32, 1..3_u32, 0..4_usize),
+            1..6,
+        ),
+    ) {
+        let mut world = world(6);
+        for (number, zone) in ["z1", "z2", "z2"].into_iter().enumerate() {
+            let kind = world.types[3].clone();
+            let name = format!("n{number}");
+            let state = world::node(&kind, &name, zone);
+            world.snapshot.nodes.push(state);
+        }
+        for (group, ((kind, key, app, skew), own, count, cpu, place)) in groups.iter().enumerate() {
+            for number in 0..*count {
+                let label = ["a", "b", "c"][*own];
+                let name = format!("g{group}-{number}");
+                let spec = saying(*kind, *key, *app, *skew);
+                add(&mut world, &name, json!({"my-label": label}), spec, (cpu * 300, 100));
+                // Some run already, whether they should be there or not.
+                if *place > 0 && number == 0 {
+                    let pod = Arc::make_mut(world.snapshot.pods.last_mut().unwrap());
+                    pod.node = Some(format!("n{}", place - 1));
+                    pod.unschedulable_since = None;
+                }
+            }
+        }
+        let (first, _) = plan(&mut world);
+        world.carry_out(&first, Timestamp::UNIX_EPOCH);
+        let (again, _) = plan(&mut world);
+        prop_assert!(again.launches.len() <= first.launches.len());
+    }
+}

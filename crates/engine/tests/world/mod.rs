@@ -156,3 +156,37 @@ pub fn type_labels(name: &str, arch: &str, cpu: &str) -> BTreeMap<String, String
     ]
     .into()
 }
+
+/// A node of a type that is up, on demand, without a pool.
+pub fn node(kind: &InstanceType, name: &str, zone: &str) -> StateNode {
+    let mut node_labels = kind.labels.clone();
+    for (key, value) in [
+        (labels::ZONE, zone),
+        (labels::CAPACITY_TYPE, "on-demand"),
+        (labels::HOSTNAME, name),
+        (labels::INSTANCE_TYPE, &kind.name),
+    ] {
+        node_labels.insert(key.to_owned(), value.to_owned());
+    }
+    StateNode {
+        node: aerostat_engine::node::Node {
+            name: name.to_owned(),
+            labels: node_labels,
+            allocatable: kind.allocatable.clone(),
+            ..Default::default()
+        },
+        has_node: true,
+        claim: None,
+        pool: None,
+        stage: Stage::Initialized,
+        deleting: false,
+        do_not_disrupt: false,
+        capacity: kind.capacity.clone(),
+        created: Timestamp::UNIX_EPOCH,
+        initialized: Some(Timestamp::UNIX_EPOCH),
+        last_pod_event: None,
+        nominated_until: None,
+        price: None,
+        planned: BTreeMap::new(),
+    }
+}
