@@ -25,6 +25,7 @@
 //!
 //! No clock, randomness, I/O or hash order in here.
 
+pub(crate) mod bound;
 mod budgets;
 pub mod check;
 pub mod cost;

@@ -31,6 +31,11 @@ impl Bits {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// Whether `other` holds all of these.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(word, other)| word & !other == 0)
+    }
+
     /// Keeps what is in both.
     pub(crate) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
@@ -73,6 +78,7 @@ mod tests {
         assert!(bits.contains(129) && !bits.contains(128));
         bits.intersect(&of(&[63, 100, 129]));
         assert_eq!(bits, of(&[63, 129]));
+        assert!(bits.is_within(&of(&[63, 64, 129])) && !bits.is_within(&of(&[63, 128])));
         bits.unite(&of(&[1]));
         assert_eq!(bits, of(&[1, 63, 129]));
         assert_eq!(Bits::full(130).iter().count(), 130);

@@ -143,6 +143,17 @@ impl<'m, 'a> Domains<'m, 'a> {
         found.into_iter().map(|domain| self.intern(domain)).collect()
     }
 
+    /// Whether pods of `group` can join a machine of this domain without narrowing what it may be;
+    /// host ports aside.
+    pub(crate) fn admits(&self, id: usize, group: usize) -> bool {
+        let domain = &self.list[id];
+        let well_known = &self.stores[domain.store].well_known;
+        self.groups[group].ways[domain.store].iter().any(|way| {
+            domain.offers.is_within(&way.offers)
+                && domain.requirements.compatible(&way.requirements, well_known).is_ok()
+        })
+    }
+
     fn intern(&mut self, domain: Domain) -> usize {
         let same = |other: &Domain| {
             other.store == domain.store

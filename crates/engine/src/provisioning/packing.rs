@@ -7,6 +7,9 @@
 mod exact;
 mod fill;
 mod limited;
+mod market;
+mod priced;
+mod refine;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -103,6 +106,8 @@ struct Packer<'p, 'm, 'a> {
     orders: Vec<Vec<usize>>,
     /// Whether some pods need others beside them.
     needy: bool,
+    /// Whether some pods mind who is beside them.
+    ruled: bool,
     /// Exact solutions for each demand by itself.
     alone: Vec<Option<exact::Alone>>,
     /// Exact solutions of small remainders.
@@ -118,6 +123,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             targets: Vec::new(),
             orders: Vec::new(),
             needy: demands.iter().any(|demand| !demand.rule.needs.is_empty()),
+            ruled: demands.iter().any(|demand| !demand.rule.is_free()),
             alone: vec![None; demands.len()],
             solved: BTreeMap::new(),
         };
@@ -185,7 +191,13 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         let unplaceable: Vec<u32> = counts.iter().zip(&placeable).map(|(a, b)| a - b).collect();
         let mut packing = match self.solve(&placeable, exact::LARGE) {
             Some(bins) => Packing { bins, left: vec![0; counts.len()] },
-            None => self.heuristic(&placeable),
+            None => {
+                let known = self.heuristic(&placeable);
+                if std::env::var("TRACE").is_ok() {
+                    eprintln!("heuristic {}", known.price().usd());
+                }
+                self.by_worth(&placeable, known)
+            }
         };
         packing.left.iter_mut().zip(unplaceable).for_each(|(left, more)| *left += more);
         packing
