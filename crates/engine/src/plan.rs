@@ -48,6 +48,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         waiting: provisioning.waiting,
         pools: problems.chain(replicas.problems).collect(),
         kept: emptiness.kept,
+        certificate: provisioning.certificate,
     };
     #[cfg(debug_assertions)]
     assert_sound(snapshot, &plan, now);

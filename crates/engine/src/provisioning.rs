@@ -32,13 +32,13 @@ use self::domain::{Domains, Group};
 use self::launch::Draft;
 use self::lot::{Lot, Taken};
 use self::market::{Dimensions, Scope, Store};
-use self::packing::Demand;
+use self::packing::{Demand, Packing};
 use self::reserved::Reservations;
 use self::topology::{Caps, Settled};
 use crate::limits::Headroom;
 use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
-use crate::report::{LaunchReport, PoolProblem, Unplaced};
+use crate::report::{Certificate, LaunchReport, PoolProblem, Unplaced, Worth};
 use crate::residents::Residents;
 use crate::snapshot::{MinValuesPolicy, Pool, Snapshot};
 
@@ -55,6 +55,7 @@ pub(crate) struct Provisioning {
     pub(crate) waiting: Vec<PodKey>,
     pub(crate) problems: Vec<PoolProblem>,
     pub(crate) next: Option<Timestamp>,
+    pub(crate) certificate: Certificate,
 }
 
 /// Finds a place for every pod that waits, or the reason why there is none.
@@ -258,6 +259,20 @@ impl Provisioning {
         stores
     }
 
+    /// Notes what the machines cost and what they cost at least.
+    fn certify(&mut self, packing: &Packing, lots: &[Lot], demands: &[Demand]) {
+        let Packing { bound, left, .. } = packing;
+        self.certificate.add(packing.price().usd(), bound.usd, &bound.ignores);
+        for (at, usd) in bound.worth.iter().enumerate() {
+            let count = demands[at].count - left[at];
+            let sample = &lots[at].sample;
+            let pod = (sample.namespace.clone(), sample.name.clone());
+            if count > 0 {
+                self.certificate.worth.push(Worth { pod, count, usd_per_hour: *usd });
+            }
+        }
+    }
+
     /// Buys machines from pools of equal weight for what is left of `classes`.
     fn buy(
         &mut self,
@@ -278,7 +293,8 @@ impl Provisioning {
             rule: lot.rule.clone(),
         };
         let demands: Vec<Demand> = lots.iter().zip(&group_of).map(demand).collect();
-        let packing = packing::pack(&mut domains, &demands, limits);
+        let packing = packing::pack(&mut domains, &demands, limits, &snapshot.settings);
+        self.certify(&packing, lots, &demands);
         for bin in &packing.bins {
             limits[domains.get(bin.domain).store].take(&domains.machine(bin), bin.copies);
         }

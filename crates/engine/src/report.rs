@@ -23,6 +23,55 @@ pub struct Report {
     pub pools: Vec<PoolProblem>,
     /// Nodes that were looked at for removal and stay, and why.
     pub kept: Vec<Kept>,
+    /// How near to the least possible money the launches are.
+    pub certificate: Certificate,
+}
+
+/// How near to the least possible money a plan's launches are: a lower bound on the price of any
+/// launches for the same pods, and what proves it.
+///
+/// The bound is about what is bought now, for the pods that are on new machines, from the pools
+/// that they were bought from; which pods use nodes that are there is taken as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Certificate {
+    /// USD per hour of all launches, without the fee.
+    pub price_per_hour: f64,
+    /// USD per hour that any launches for these pods cost at least.
+    pub lower_bound_per_hour: f64,
+    /// How much more than the bound the launches cost, as a part of the bound; 0 if both are 0.
+    pub gap: f64,
+    /// Constraints that the bound leaves out, in words: with them it could only be higher.
+    pub ignores: Vec<String>,
+    /// What pods are worth: together as much as the bound. No machine that is on offer can carry
+    /// pods that are worth more than its price. Empty where every way to pack was tried instead.
+    pub worth: Vec<Worth>,
+}
+
+/// What pods of one kind are worth in a [`Certificate`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Worth {
+    /// One of the pods.
+    pub pod: PodKey,
+    /// How many there are.
+    pub count: u32,
+    /// USD per hour of each.
+    pub usd_per_hour: f64,
+}
+
+impl Certificate {
+    /// Adds launches and what they cost at least.
+    pub(crate) fn add(&mut self, price: f64, bound: f64, ignores: &[String]) {
+        self.price_per_hour += price;
+        self.lower_bound_per_hour += bound.clamp(0.0, price);
+        self.gap = match self.lower_bound_per_hour {
+            bound if bound > 0.0 => self.price_per_hour / bound - 1.0,
+            _ if self.price_per_hour > 0.0 => f64::MAX,
+            _ => 0.0,
+        };
+        self.ignores.extend_from_slice(ignores);
+        self.ignores.sort();
+        self.ignores.dedup();
+    }
 }
 
 /// How a launch was chosen.

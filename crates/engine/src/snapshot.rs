@@ -54,6 +54,12 @@ pub struct Settings {
     pub preferences: Preferences,
     /// What a pod's preferences may cost at [`Preferences::Priced`], in USD per hour and pod.
     pub preference_price: f64,
+    /// By which rule pods are put together on new machines.
+    pub packing: PackingRule,
+    /// How much work may go into making a plan cheaper once there is one, in steps: a class of
+    /// pods tried on a machine, some nanoseconds each. A plan whose steps are used up is a good
+    /// plan still.
+    pub refine: u64,
 }
 
 /// What becomes of what pods would like but do not demand.
@@ -69,6 +75,16 @@ pub enum Preferences {
     /// It is met where that costs nothing, or no more than a price.
     #[default]
     Priced,
+}
+
+/// By which rule pods are put together on new machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PackingRule {
+    /// For the least money.
+    #[default]
+    Price,
+    /// As Karpenter does, to compare with.
+    Karpenter,
 }
 
 /// What becomes of pods for which the minValues of a pool cannot be had.
@@ -92,6 +108,8 @@ impl Default for Settings {
             min_values: MinValuesPolicy::Strict,
             preferences: Preferences::Priced,
             preference_price: 0.0005,
+            packing: PackingRule::Price,
+            refine: 20_000,
         }
     }
 }

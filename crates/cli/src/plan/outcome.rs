@@ -118,8 +118,8 @@ impl Outcome {
             nodes,
             existing_nodes,
             total_price_per_hour: micro(total),
-            lower_bound_per_hour: None,
-            gap: None,
+            lower_bound_per_hour: Some(micro(report.certificate.lower_bound_per_hour)),
+            gap: Some(micro(report.certificate.gap)),
             unschedulable,
         }
     }

@@ -115,6 +115,8 @@ pub(crate) struct Whole {
     /// No filling is worth more.
     pub(crate) most: f64,
     pub(crate) carries: Vec<(usize, u32)>,
+    /// Steps that the search took.
+    pub(crate) steps: usize,
 }
 
 /// Fills a machine with whole pods, by branch and bound within `steps`. `rates` are those of the
@@ -145,6 +147,7 @@ pub(crate) fn whole(
     search.fill(0, *room, rates.iter().sum(), 0.0);
     let carries = items.iter().zip(&search.best).filter(|(_, count)| **count > 0);
     Whole {
+        steps: steps - search.steps,
         worth: search.worth,
         most: search.worth.max(search.open),
         carries: carries.map(|(item, count)| (item.class, *count)).collect(),

@@ -4,7 +4,7 @@ use super::knapsack::{fraction, whole};
 use super::master::{Column, Master};
 use super::{Fluid, Problem};
 
-/// Steps of a search for one machine's pattern.
+/// Steps of a search for one machine's pattern; more when no better pattern is found.
 const QUICK: usize = 300;
 /// How near to each other the two sides of the linear program must come.
 const CLOSE: f64 = 3e-4;
@@ -46,6 +46,7 @@ impl Problem {
         let mut asked = fluid.worth.clone();
         let mut steps = effort;
         let mut is_smooth = true;
+        let mut thorough = QUICK;
         while steps > 0 && best.0 < master.price() * (1.0 - CLOSE) {
             let mut found: Vec<(f64, Column)> = Vec::new();
             // By how much the worths could be raised, or have to be lowered, to hold everywhere.
@@ -58,8 +59,9 @@ impl Problem {
                 if loose <= price * rate.min(0.99) {
                     continue;
                 }
-                steps = steps.saturating_sub(items.len() + QUICK);
-                let filled = whole(items, &machine.room, &rates, QUICK);
+                steps = steps.saturating_sub(items.len());
+                let filled = whole(items, &machine.room, &rates, thorough);
+                steps = steps.saturating_sub(filled.steps);
                 rate = rate.max(filled.most.min(loose) / price);
                 let carries = filled.carries;
                 found.push((
@@ -80,10 +82,10 @@ impl Problem {
             }
             master.drop_surplus();
             if !improved && !is_smooth {
-                break;
+                thorough *= 8;
             }
-            is_smooth = improved;
-            let smooth = if improved { SMOOTH } else { 0.0 };
+            is_smooth = improved || !is_smooth;
+            let smooth = if is_smooth { SMOOTH } else { 0.0 };
             let mix = |(held, new): (&f64, &f64)| smooth * held + (1.0 - smooth) * new.max(0.0);
             asked = best.1.iter().zip(&master.worth).map(mix).collect();
         }

@@ -8,6 +8,7 @@ mod exact;
 mod fill;
 mod limited;
 mod market;
+mod parity;
 mod priced;
 mod refine;
 
@@ -18,6 +19,7 @@ use super::domain::{Domains, Item};
 use super::tally::{Rule, Tally};
 use crate::cost::Price;
 use crate::limits::Headroom;
+use crate::snapshot::{PackingRule, Settings};
 
 /// Pods of one class that need machines.
 #[derive(Clone, Debug)]
@@ -53,10 +55,22 @@ pub(crate) struct Packing {
     pub(crate) bins: Vec<Bin>,
     /// How many pods of each demand got no place.
     pub(crate) left: Vec<u32>,
+    pub(crate) bound: Bound,
+}
+
+/// What the packed pods cost at least, however they are packed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bound {
+    /// USD per hour.
+    pub(crate) usd: f64,
+    /// What a pod of each demand is worth, in USD per hour; empty if every way to pack was tried.
+    pub(crate) worth: Vec<f64>,
+    /// Constraints that it leaves out.
+    pub(crate) ignores: Vec<String>,
 }
 
 impl Packing {
-    fn price(&self) -> Price {
+    pub(crate) fn price(&self) -> Price {
         self.bins.iter().map(|bin| bin.item.price.times(bin.copies)).sum()
     }
 
@@ -82,11 +96,23 @@ pub(crate) fn pack(
     domains: &mut Domains<'_, '_>,
     demands: &[Demand],
     limits: &[Headroom],
+    settings: &Settings,
 ) -> Packing {
     let mut packer = Packer::new(domains, demands);
     let counts: Vec<u32> = demands.iter().map(|demand| demand.count).collect();
-    let packing = packer.unlimited(&counts);
-    if packer.respects(&packing, limits) { packing } else { packer.limited(limits) }
+    let packing = match settings.packing {
+        PackingRule::Price => packer.unlimited(&counts, settings.refine),
+        PackingRule::Karpenter => packer.parity(&counts),
+    };
+    let by_price = settings.packing == PackingRule::Price;
+    let is_within = packer.respects(&packing, limits);
+    let mut packing = if is_within { packing } else { packer.limited(limits) };
+    if !is_within || !by_price {
+        let placed: Vec<u32> =
+            counts.iter().zip(&packing.left).map(|(all, left)| all - left).collect();
+        packing.bound = packer.bound(&placed);
+    }
+    packing
 }
 
 /// A machine to fill: a shape of a pool.
@@ -108,6 +134,8 @@ struct Packer<'p, 'm, 'a> {
     needy: bool,
     /// Whether some pods mind who is beside them.
     ruled: bool,
+    /// Steps that refining has taken.
+    spent: u64,
     /// Exact solutions for each demand by itself.
     alone: Vec<Option<exact::Alone>>,
     /// Exact solutions of small remainders.
@@ -124,6 +152,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             orders: Vec::new(),
             needy: demands.iter().any(|demand| !demand.rule.needs.is_empty()),
             ruled: demands.iter().any(|demand| !demand.rule.is_free()),
+            spent: 0,
             alone: vec![None; demands.len()],
             solved: BTreeMap::new(),
         };
@@ -181,7 +210,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
     }
 
     /// The best packing without regard to limits.
-    fn unlimited(&mut self, counts: &[u32]) -> Packing {
+    fn unlimited(&mut self, counts: &[u32], refine: u64) -> Packing {
         let mut placeable = counts.to_vec();
         for (at, count) in placeable.iter_mut().enumerate() {
             if !self.fits_alone(at, &[]) {
@@ -190,17 +219,35 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         }
         let unplaceable: Vec<u32> = counts.iter().zip(&placeable).map(|(a, b)| a - b).collect();
         let mut packing = match self.solve(&placeable, exact::LARGE) {
-            Some(bins) => Packing { bins, left: vec![0; counts.len()] },
+            Some(bins) => self.proved(bins, &placeable),
             None => {
                 let known = self.heuristic(&placeable);
-                if std::env::var("TRACE").is_ok() {
-                    eprintln!("heuristic {}", known.price().usd());
-                }
-                self.by_worth(&placeable, known)
+                self.refined(&placeable, known, refine)
             }
         };
         packing.left.iter_mut().zip(unplaceable).for_each(|(left, more)| *left += more);
         packing
+    }
+
+    /// A packing that is the cheapest, or nearly: the best of very many pods that are all alike.
+    fn proved(&mut self, bins: Vec<Bin>, counts: &[u32]) -> Packing {
+        let left = vec![0; counts.len()];
+        let mut packing = Packing { bins, left, bound: Bound::default() };
+        packing.bound = match exact::is_exact(counts) {
+            true => Bound { usd: packing.price().usd(), ..Bound::default() },
+            false => self.bound(counts),
+        };
+        packing
+    }
+
+    /// What these pods cost at least.
+    fn bound(&mut self, counts: &[u32]) -> Bound {
+        if counts.iter().all(|count| *count == 0) {
+            return Bound::default();
+        }
+        let market = self.market(counts);
+        let fluid = market.problem.fluid();
+        market.bound(fluid.bound, &fluid.worth, counts.len())
     }
 
     /// Whether one pod of the demand can have a machine.

@@ -15,14 +15,28 @@ fn table() {
         if !name.contains(&only) {
             continue;
         }
-        let snapshot = pair.snapshot();
+        let mut snapshot = pair.snapshot();
+        if let Ok(refine) = std::env::var("REFINE") {
+            snapshot.settings.refine = refine.parse().unwrap();
+        }
         #[expect(clippy::disallowed_methods, clippy::disallowed_types)]
         let start = std::time::Instant::now();
         let (plan, report) = aerostat_engine::plan(&snapshot, market::now());
         let ms = start.elapsed().as_secs_f64() * 1e3;
         let cost: f64 = report.launches.iter().map(|l| l.price).sum();
         let placed: usize = plan.launches.iter().map(|l| l.pods.len()).sum();
-        let bound = pair.fluid_bound;
+        let bound = pair.fluid_bound.max(report.certificate.lower_bound_per_hour);
+        if std::env::var("PARITY").is_ok() {
+            snapshot.settings.packing = aerostat_engine::snapshot::PackingRule::Karpenter;
+            let (_, r) = aerostat_engine::plan(&snapshot, market::now());
+            println!(
+                "parity nodes {} of {} cost {:.2} of {:.2}",
+                r.launches.len(),
+                pair.karpenter_nodes,
+                r.certificate.price_per_hour,
+                pair.karpenter
+            );
+        }
         let goal = pair.goal();
         let ok = cost / bound <= goal;
         bad += u32::from(!ok);

@@ -13,6 +13,12 @@ pub(super) const LARGE: u64 = 1_000_000;
 /// How many pods of one class are solved exactly; more are packed by the best rate first.
 const MOST_ALIKE: u32 = 20_000;
 
+/// Whether pods that can be solved at all are solved to the very least.
+pub(super) fn is_exact(counts: &[u32]) -> bool {
+    let mut some = counts.iter().filter(|count| **count > 0);
+    some.next().is_none_or(|first| some.next().is_some() || *first <= MOST_ALIKE)
+}
+
 /// The cheapest machines for any number of pods of one demand.
 #[derive(Clone, Debug)]
 pub(super) struct Alone {

@@ -1,6 +1,6 @@
 //! Strategies that fill one machine after the other.
 
-use super::{Bin, Packer, Packing, Target, exact};
+use super::{Bin, Bound, Packer, Packing, Target, exact};
 use crate::limits::Headroom;
 use crate::provisioning::tally::Tally;
 
@@ -98,7 +98,7 @@ impl Packer<'_, '_, '_> {
             subtract(&mut left, &bin);
             bins.push(bin);
         }
-        Packing { bins, left }
+        Packing { bins, left, bound: Bound::default() }
     }
 
     /// The machine that gets most for its money, if one is to be had.

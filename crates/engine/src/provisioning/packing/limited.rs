@@ -1,7 +1,7 @@
 //! Packing where limits bind: by priority, each machine within what is left.
 
 use super::fill::{add, fits, repeats, subtract};
-use super::{Bin, Packer, Packing};
+use super::{Bin, Bound, Packer, Packing};
 use crate::limits::Headroom;
 
 impl Packer<'_, '_, '_> {
@@ -11,7 +11,11 @@ impl Packer<'_, '_, '_> {
         let mut levels: Vec<i32> = self.demands.iter().map(|demand| demand.priority).collect();
         levels.sort_unstable();
         levels.dedup();
-        let mut packing = Packing { bins: Vec::new(), left: vec![0; self.demands.len()] };
+        let mut packing = Packing {
+            bins: Vec::new(),
+            left: vec![0; self.demands.len()],
+            bound: Bound::default(),
+        };
         for level in levels.into_iter().rev() {
             let mut left: Vec<u32> = self
                 .demands

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Packer;
+use super::{Bound, Packer};
 use crate::bound::{Asked, Machine, Problem, SIZES, Size};
 use crate::provisioning::domain::Item;
 
@@ -20,6 +20,20 @@ pub(super) struct Market {
     pub(super) is_complete: bool,
     /// Constraints that the problem leaves out.
     pub(super) ignores: Vec<String>,
+}
+
+impl Market {
+    /// A bound as worths by demand. Without all machines that pods could share it is none.
+    pub(super) fn bound(&self, usd: f64, worth: &[f64], demands: usize) -> Bound {
+        let mut ignores = self.ignores.clone();
+        if !self.is_complete {
+            ignores.push("more combinations of constraints than are looked at".to_owned());
+            return Bound { usd: 0.0, worth: Vec::new(), ignores };
+        }
+        let mut by_demand = vec![0.0; demands];
+        self.demands.iter().zip(worth).for_each(|(at, worth)| by_demand[*at] = *worth);
+        Bound { usd, worth: by_demand, ignores }
+    }
 }
 
 impl Packer<'_, '_, '_> {

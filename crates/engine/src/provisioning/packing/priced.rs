@@ -2,7 +2,7 @@
 
 use super::fill::{add, repeats, subtract};
 use super::market::Market;
-use super::{Bin, Packer, Packing, exact};
+use super::{Bin, Bound, Packer, Packing, exact};
 use crate::bound::{Item, SIZES, fits, whole};
 use crate::provisioning::tally::Tally;
 
@@ -51,7 +51,7 @@ impl Packer<'_, '_, '_> {
             subtract(&mut left, &bin);
             bins.push(bin);
         }
-        Packing { bins, left }
+        Packing { bins, left, bound: Bound::default() }
     }
 
     /// A filling for each of the machines, the one that gets most for its price first.
@@ -69,6 +69,7 @@ impl Packer<'_, '_, '_> {
             if items.is_empty() {
                 continue;
             }
+            self.spent += items.len() as u64;
             let room = &market.problem.machines[*machine].room;
             let rates = &worth.rates[*machine];
             let mut best: Option<(f64, Bin)> = None;

@@ -4,43 +4,45 @@
 use super::fill::subtract;
 use super::market::Market;
 use super::priced::Worth;
-use super::{Bin, Packer, Packing};
+use super::{Bin, Bound, Packer, Packing};
 use crate::bound::{Pattern, Patterns};
 
+/// Up to how many demands patterns are looked for.
+const ROWS: usize = 96;
+/// How often in a row nothing may come of emptying machines.
+const VAIN: u32 = 150;
+
 impl Packer<'_, '_, '_> {
-    /// The best of the strategies that go by worth, made cheaper.
-    pub(super) fn by_worth(&mut self, counts: &[u32], known: Packing) -> Packing {
-        let steps: usize = std::env::var("STEPS").map_or(60, |s| s.parse().unwrap());
-        let effort: usize = std::env::var("EFFORT").map_or(300_000, |s| s.parse().unwrap());
-        #[expect(clippy::disallowed_methods, clippy::disallowed_types)]
-        let start = std::time::Instant::now();
-        let trace = |what: &str, value: f64| {
-            if std::env::var("TRACE").is_ok() {
-                eprintln!("  {what} {value:.4} at {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-            }
-        };
+    /// Makes a packing cheaper within `refine` steps, and says what it costs at least.
+    pub(super) fn refined(&mut self, counts: &[u32], known: Packing, refine: u64) -> Packing {
         let market = self.market(counts);
-        trace("machines", market.offered.len() as f64);
         let fluid = market.problem.fluid();
-        trace("fluid", fluid.bound);
-        let worth = Worth { pods: fluid.worth.clone(), rates: fluid.rates.clone() };
+        let mut worth = Worth { pods: fluid.worth.clone(), rates: fluid.rates.clone() };
         let mut best = Some(known);
-        let packing = self.priced(&market, &worth, counts, &|_| true);
-        trace("priced", packing.price().usd());
-        Packing::keep_better(&mut best, packing);
-        let start: Vec<Pattern> =
-            best.iter().flat_map(|b| &b.bins).filter_map(|bin| pattern(&market, bin)).collect();
-        let patterns = market.problem.patterns(&fluid, &start, effort);
-        trace("patterns", patterns.bound);
-        let rounded = self.rounded(&market, &patterns, counts);
-        let mut left = counts.to_vec();
-        rounded.iter().for_each(|bin| subtract(&mut left, bin));
-        let mut packing = self.priced(&market, &worth, &left, &|_| true);
-        packing.bins.splice(0..0, rounded);
-        trace("rounded", packing.price().usd());
-        Packing::keep_better(&mut best, packing);
-        let best = self.improved(&market, &worth, best.unwrap_or_default(), steps);
-        trace("improved", best.price().usd());
+        self.spent = 0;
+        Packing::keep_better(&mut best, self.priced(&market, &worth, counts, &|_| true));
+        let mut bound = (fluid.bound, fluid.worth.clone());
+        if market.demands.len() <= ROWS {
+            let known = best.iter().flat_map(|packing| &packing.bins);
+            let start: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
+            let effort = usize::try_from(refine).unwrap_or(usize::MAX);
+            let patterns = market.problem.patterns(&fluid, &start, effort);
+            let rounded = self.rounded(&market, &patterns, counts);
+            if patterns.bound > fluid.bound * (1.0 + 1e-3) {
+                // What is worth little still is worth something.
+                let both = patterns.worth.iter().zip(&fluid.worth);
+                worth.pods = both.map(|(whole, part)| whole.max(part / 4.0)).collect();
+            }
+            let mut left = counts.to_vec();
+            rounded.iter().for_each(|bin| subtract(&mut left, bin));
+            let mut packing = self.priced(&market, &worth, &left, &|_| true);
+            packing.bins.splice(0..0, rounded);
+            Packing::keep_better(&mut best, packing);
+            bound = (patterns.bound, patterns.worth);
+        }
+        self.spent = 0;
+        let mut best = self.improved(&market, &worth, best.unwrap_or_default(), refine);
+        best.bound = market.bound(bound.0, &bound.1, counts.len());
         best
     }
 
@@ -69,9 +71,9 @@ impl Packer<'_, '_, '_> {
         market: &Market,
         worth: &Worth,
         packing: Packing,
-        steps: usize,
+        refine: u64,
     ) -> Packing {
-        let Packing { mut bins, left } = packing;
+        let Packing { mut bins, left, bound } = packing;
         let mut value = vec![0.0; self.demands.len()];
         market.demands.iter().zip(&worth.pods).for_each(|(at, worth)| value[*at] = *worth);
         let excess = |bin: &Bin| {
@@ -79,38 +81,45 @@ impl Packer<'_, '_, '_> {
             bin.item.price.usd() - pods.sum::<f64>()
         };
         let mut sequence = Sequence(0);
-        for step in 0..steps {
+        let mut vain = 0;
+        for step in 0.. {
+            if self.spent >= refine || vain >= VAIN {
+                break;
+            }
+            vain += 1;
             bins.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
-            let mut taken: Vec<Bin> = Vec::new();
             let machines: u32 = bins.iter().map(|bin| bin.copies).sum();
-            let wanted = (2 + step % 5).min(machines as usize);
-            let mut tries = 0;
-            while taken.len() < wanted && tries < 50 {
-                tries += 1;
+            let wanted = (2 + step % 6).min(machines as usize);
+            let mut taken: Vec<Bin> = Vec::new();
+            for _ in 0..4 * wanted {
                 // The worst come most often.
                 let part = sequence.next();
-                let at = (part * part * bins.len() as f64) as usize;
-                let at = at.min(bins.len() - 1);
-                if bins[at].copies == 0 {
-                    continue;
+                let at = ((part * part * bins.len() as f64) as usize).min(bins.len() - 1);
+                if taken.len() < wanted && bins[at].copies > 0 {
+                    bins[at].copies -= 1;
+                    taken.push(Bin { copies: 1, ..bins[at].clone() });
                 }
-                bins[at].copies -= 1;
-                taken.push(Bin { copies: 1, ..bins[at].clone() });
             }
             let mut counts = vec![0; self.demands.len()];
             for bin in &taken {
                 counts.iter_mut().zip(&bin.counts).for_each(|(all, count)| *all += count);
             }
-            let old = Packing { bins: taken, left: vec![0; counts.len()] };
-            let cap =
-                if step % 2 == 0 { f64::INFINITY } else { old.price().usd() * sequence.next() };
+            let old = Packing { bins: taken, left: vec![0; counts.len()], bound: Bound::default() };
+            let part = if step % 2 == 0 { 1.0 } else { sequence.next() };
+            let cap = old.price().usd() * part;
             let fits = |at: usize| market.problem.machines[at].price <= cap;
             let new = self.priced(market, worth, &counts, &fits);
-            let new = if new.is_better(&old) { new } else { old };
+            let new = match new.is_better(&old) {
+                true => {
+                    vain = 0;
+                    new
+                }
+                false => old,
+            };
             bins.extend(new.bins);
             bins = merged(bins);
         }
-        Packing { bins, left }
+        Packing { bins, left, bound }
     }
 }
 
@@ -130,7 +139,7 @@ impl Sequence {
 }
 
 /// Equal machines together, those without copies left out.
-fn merged(bins: Vec<Bin>) -> Vec<Bin> {
+pub(super) fn merged(bins: Vec<Bin>) -> Vec<Bin> {
     let mut all: Vec<Bin> = Vec::new();
     for bin in bins.into_iter().filter(|bin| bin.copies > 0) {
         let same =
