@@ -10,7 +10,7 @@ use aerostat_api::nodepool::NodeClassRef;
 use aerostat_engine::instance::{InstanceType, Offering};
 use aerostat_engine::plan::Plan;
 use aerostat_engine::pod::{Constraints, Pod};
-use aerostat_engine::report::Report;
+use aerostat_engine::report::{Certificate, Report};
 use aerostat_engine::resources::Resources;
 use aerostat_engine::snapshot::{Pool, Snapshot};
 use jiff::Timestamp;
@@ -217,6 +217,42 @@ fn exhaustive(pods: &[Resources], types: &[Kind], machines: &mut Vec<Resources>)
     best
 }
 
+/// Checks a certificate against what it claims: the worths add up to the bound, and no machine can
+/// carry pods worth more than its price, by trying all ways to fill it.
+fn verify(certificate: &Certificate, pods: &[Pods], kinds: &[Kind]) {
+    if certificate.worth.is_empty() {
+        return;
+    }
+    let total: f64 = certificate.worth.iter().map(|w| w.usd_per_hour * f64::from(w.count)).sum();
+    assert!(total >= certificate.lower_bound_per_hour - 1e-9, "{total} {certificate:?}");
+    let class = |(_, name): &(String, String)| &pods[name[..3].parse::<usize>().unwrap()];
+    let each = certificate.worth.iter().map(|worth| {
+        let Pods { cpu_milli, memory_mib, .. } = *class(&worth.pod);
+        (resources(cpu_milli, memory_mib, 1, 0), worth.count, worth.usd_per_hour)
+    });
+    let each: Vec<(Resources, u32, f64)> = each.collect();
+    for kind in kinds {
+        let most = most_worth(&each, &kind.resources(), &mut Resources::default());
+        assert!(most <= kind.price * (1.0 + 1e-6) + 1e-9, "{}: {most} {certificate:?}", kind.name);
+    }
+}
+
+/// The most that pods in one machine can be worth.
+fn most_worth(pods: &[(Resources, u32, f64)], room: &Resources, load: &mut Resources) -> f64 {
+    let Some(((request, count, worth), rest)) = pods.split_first() else { return 0.0 };
+    let (mut best, mut taken) = (0.0_f64, 0);
+    loop {
+        best = best.max(f64::from(taken) * worth + most_worth(rest, room, load));
+        load.add(request);
+        taken += 1;
+        if taken > *count || !room.covers(load) {
+            break;
+        }
+    }
+    (0..taken).for_each(|_| load.subtract(request));
+    best
+}
+
 fn kinds() -> impl Strategy<Value = Vec<Kind>> {
     let kind = (1..=16_i64, 1..=16_i64, 2..=8_i64, 10..200_u32);
     proptest::collection::vec(kind, 1..6).prop_map(|list| {
@@ -260,6 +296,8 @@ proptest! {
         let each: Vec<Resources> = pods.iter().filter_map(fits).flatten().collect();
         let optimum = exhaustive(&each, &kinds, &mut Vec::new()).unwrap();
         prop_assert!((cost(&report) - optimum).abs() < 1e-6, "{} {optimum}", cost(&report));
+        let bound = report.certificate.lower_bound_per_hour;
+        prop_assert!(bound <= optimum + 1e-6, "{bound} {optimum}");
     }
 
     #[test]
@@ -281,6 +319,7 @@ proptest! {
         let unplaced: u32 = pods.iter().filter(|pods| !fits(pods)).map(|pods| pods.count).sum();
         prop_assert_eq!(report.unplaced.len(), unplaced as usize);
         prop_assert!(cost(&report) >= bound - 1e-9);
+        verify(&report.certificate, &pods, &kinds);
         // A machine for each pod is the dearest that makes sense.
         let alone = |pods: &&Pods| {
             let requests = resources(pods.cpu_milli, pods.memory_mib, 1, 0);

@@ -1,54 +1,70 @@
-//! What plans cost: real catalogs and workloads, against a lower bound and against Karpenter.
+//! What plans cost: real workloads on real catalogs, against a lower bound and against what
+//! Karpenter's own scheduler makes of them.
+//!
+//! `catalogs.csv`: types as Karpenter's provider computes what they leave to pods, at on-demand
+//! prices (aws/karpenter-provider-aws `pkg/providers/pricing`). `workloads.csv`: the shapes of
+//! Karpenter's benchmarks (kubernetes-sigs/karpenter `pkg/controllers/provisioning/scheduling` and
+//! `test/suites/performance`), the Alibaba GPU trace of 2023 (alibaba/clusterdata), and synthetic
+//! ones. `peers.csv`: the unmodified `Scheduler.Solve` of Karpenter on each pair, and the bound of
+//! a market in which machines and pods may be bought in fractions, by the solver HiGHS.
+//!
+//! An unoptimized build looks at the small pairs only. `cargo test --release -p aerostat-engine
+//! --test bill -- --nocapture` prints the table of all.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod market;
 
-use market::{Pair, pairs};
+use aerostat_engine::snapshot::PackingRule;
+use market::Pair;
+
+/// The pairs that this build has time for.
+fn pairs() -> impl Iterator<Item = Pair> {
+    let pairs = market::pairs().into_iter();
+    pairs.filter(|pair| !cfg!(debug_assertions) || pair.is_small())
+}
 
 #[test]
-fn table() {
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let mut bad = 0;
+fn bills_are_near_the_bound_and_below_karpenters() {
     for pair in pairs() {
         let name = format!("{}/{}", pair.catalog, pair.workload);
-        if !name.contains(&only) {
-            continue;
-        }
         let mut snapshot = pair.snapshot();
-        if let Ok(refine) = std::env::var("REFINE") {
-            snapshot.settings.refine = refine.parse().unwrap();
-        }
-        #[expect(clippy::disallowed_methods, clippy::disallowed_types)]
-        let start = std::time::Instant::now();
+        snapshot.settings.refine = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
         let (plan, report) = aerostat_engine::plan(&snapshot, market::now());
-        let ms = start.elapsed().as_secs_f64() * 1e3;
-        let cost: f64 = report.launches.iter().map(|l| l.price).sum();
-        let placed: usize = plan.launches.iter().map(|l| l.pods.len()).sum();
-        let bound = pair.fluid_bound.max(report.certificate.lower_bound_per_hour);
-        if std::env::var("PARITY").is_ok() {
-            snapshot.settings.packing = aerostat_engine::snapshot::PackingRule::Karpenter;
-            let (_, r) = aerostat_engine::plan(&snapshot, market::now());
-            println!(
-                "parity nodes {} of {} cost {:.2} of {:.2}",
-                r.launches.len(),
-                pair.karpenter_nodes,
-                r.certificate.price_per_hour,
-                pair.karpenter
-            );
-        }
-        let goal = pair.goal();
-        let ok = cost / bound <= goal;
-        bad += u32::from(!ok);
+        let placed: usize = plan.launches.iter().map(|launch| launch.pods.len()).sum();
+        assert_eq!(placed, pair.placed, "{name}");
+        let cost: f64 = report.launches.iter().map(|choice| choice.price).sum();
+        let certificate = &report.certificate;
+        assert!((certificate.price_per_hour - cost).abs() < 1e-6, "{name}");
+        // Both bounds are valid; prices in the table are rounded.
+        let bound = certificate.lower_bound_per_hour.max(pair.fluid_bound - 0.01);
+        let (ratio, karpenter) = (cost / bound, pair.karpenter / bound);
+        let nodes = plan.launches.len();
         println!(
-            "{name:28} placed {placed:6}/{:6} nodes {:4} cost {cost:9.3} bound {bound:9.2} ratio {:.4} goal {goal} karp {:.3} {ms:8.1} ms {}",
-            pair.placed,
-            plan.launches.len(),
-            cost / bound,
-            pair.karpenter / bound,
-            if ok { "" } else { "<<<" }
+            "{name}: {nodes} nodes, ${cost:.3}, bound ${bound:.3}: {ratio:.4}, Karpenter {karpenter:.3}"
         );
-        assert_eq!(placed, pair.placed);
+        assert!(bound <= cost + 1e-6, "{name}: {bound} {cost}");
+        assert!(
+            certificate.lower_bound_per_hour > pair.fluid_bound * 0.997,
+            "{name}: {certificate:?}"
+        );
+        assert!(ratio <= pair.most(), "{name}: {ratio}");
+        assert!(pair.karpenter == 0.0 || cost <= pair.karpenter + 0.01, "{name}: {cost}");
     }
-    println!("bad {bad}");
+}
+
+#[test]
+fn karpenters_rule_gives_karpenters_nodes() {
+    for pair in pairs().filter(|pair| pair.karpenter > 0.0) {
+        let name = format!("{}/{}", pair.catalog, pair.workload);
+        let mut snapshot = pair.snapshot();
+        snapshot.settings.packing = PackingRule::Karpenter;
+        let (plan, report) = aerostat_engine::plan(&snapshot, market::now());
+        // Karpenter's order of claims with equally many pods is left to an unstable sort: on this
+        // pair it needs one machine less.
+        let more = usize::from(name == "cmr-8/e2e-wide");
+        assert_eq!(plan.launches.len(), pair.karpenter_nodes + more, "{name}");
+        let cost = report.certificate.price_per_hour;
+        assert!((cost / pair.karpenter - 1.0).abs() < 5e-3, "{name}: {cost} {}", pair.karpenter);
+    }
 }

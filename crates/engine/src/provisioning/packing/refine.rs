@@ -9,8 +9,10 @@ use crate::bound::{Pattern, Patterns};
 
 /// Up to how many demands patterns are looked for.
 const ROWS: usize = 96;
+/// What is this near to the bound is good enough.
+const NEAR: f64 = 1e-4;
 /// How often in a row nothing may come of emptying machines.
-const VAIN: u32 = 150;
+const VAIN: u32 = 60;
 
 impl Packer<'_, '_, '_> {
     /// Makes a packing cheaper within `refine` steps, and says what it costs at least.
@@ -22,7 +24,10 @@ impl Packer<'_, '_, '_> {
         self.spent = 0;
         Packing::keep_better(&mut best, self.priced(&market, &worth, counts, &|_| true));
         let mut bound = (fluid.bound, fluid.worth.clone());
-        if market.demands.len() <= ROWS {
+        let near = |best: &Option<Packing>, bound: f64| {
+            best.as_ref().is_some_and(|best| best.price().usd() <= bound * (1.0 + NEAR))
+        };
+        if market.demands.len() <= ROWS && !near(&best, fluid.bound) {
             let known = best.iter().flat_map(|packing| &packing.bins);
             let start: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
             let effort = usize::try_from(refine).unwrap_or(usize::MAX);
@@ -41,6 +46,7 @@ impl Packer<'_, '_, '_> {
             bound = (patterns.bound, patterns.worth);
         }
         self.spent = 0;
+        let refine = if near(&best, bound.0) { 0 } else { refine };
         let mut best = self.improved(&market, &worth, best.unwrap_or_default(), refine);
         best.bound = market.bound(bound.0, &bound.1, counts.len());
         best
@@ -73,7 +79,7 @@ impl Packer<'_, '_, '_> {
         packing: Packing,
         refine: u64,
     ) -> Packing {
-        let Packing { mut bins, left, bound } = packing;
+        let mut bins = packing.bins.clone();
         let mut value = vec![0.0; self.demands.len()];
         market.demands.iter().zip(&worth.pods).for_each(|(at, worth)| value[*at] = *worth);
         let excess = |bin: &Bin| {
@@ -119,16 +125,17 @@ impl Packer<'_, '_, '_> {
             bins.extend(new.bins);
             bins = merged(bins);
         }
-        Packing { bins, left, bound }
+        let improved = Packing { bins, ..packing.clone() };
+        if improved.is_better(&packing) { improved } else { packing }
     }
 }
 
-/// Numbers between 0 and 1 that spread evenly.
+/// Numbers between 0 and 1 that spread evenly, the same in every plan.
 struct Sequence(u64);
 
 impl Sequence {
     fn next(&mut self) -> f64 {
-        // Steps of the golden ratio, in 2^-64ths.
+        // The generator splitmix64 from a fixed start.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
