@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aerostat_engine::snapshot::Preferences;
 use clap::ValueEnum;
 
 use crate::market::Market;
@@ -37,6 +38,10 @@ pub struct Args {
     #[command(flatten)]
     pub market: Market,
 
+    /// What becomes of what pods prefer but do not demand.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = PreferencePolicy::Priced)]
+    pub preference_policy: PreferencePolicy,
+
     /// How to print the plan.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -59,6 +64,28 @@ Examples:
 
 The JSON is a stable interface; its schema is docs/plan.schema.json. The exit code is 0 whenever
 there is a plan, even if some pods are unschedulable, and 1 if the input has a fault.";
+
+/// What becomes of what pods prefer but do not demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum PreferencePolicy {
+    /// It is a demand for as long as it can be met.
+    Respect,
+    /// It does not count.
+    Ignore,
+    /// It is met where that costs nothing or little.
+    Priced,
+}
+
+impl From<PreferencePolicy> for Preferences {
+    fn from(policy: PreferencePolicy) -> Self {
+        match policy {
+            PreferencePolicy::Respect => Self::Respect,
+            PreferencePolicy::Ignore => Self::Ignore,
+            PreferencePolicy::Priced => Self::Priced,
+        }
+    }
+}
 
 /// How to print the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -100,7 +100,8 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
 
     let (seeds, timings, stock) = (Seeds::new(0), Timings::default(), Stock::default());
     let cloud = SimCloud::new(region, clock, seeds, timings, stock, client.clone());
-    let context = Controllers::new(client, clock, Arc::new(cloud), Settings::default(), None);
+    let settings = Settings { preferences: args.preference_policy.into(), ..Settings::default() };
+    let context = Controllers::new(client, clock, Arc::new(cloud), settings, None);
     *context.index() = index;
     let snapshot = snapshot::take(&context, &mut Memory::default());
     let (plan, report) = aerostat_engine::plan(&snapshot, now);

@@ -212,6 +212,23 @@ fn daemons_are_known_by_their_pods_as_well() {
 }
 
 #[test]
+fn preferences_are_respected_or_ignored_as_told() {
+    let pool = pool("");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  affinity: {nodeAffinity: \
+               {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: \
+               {matchExpressions: [{key: node.kubernetes.io/instance-type, operator: In, values: \
+               [c5.xlarge]}]}}]}}\n  containers: [{name: c, image: i, resources: {requests: {cpu: \
+               500m}}}]\n";
+    let files = [("pool.yaml", pool.as_str()), ("p.yaml", pod)];
+    let kind = |policy: &str| {
+        let plan = json(&files, &["-f", ".", "--preference-policy", policy]);
+        plan["nodes"][0]["instanceType"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(kind("Respect"), "c5.xlarge");
+    assert_eq!(kind("ignore"), "c5.large");
+}
+
+#[test]
 fn pods_without_a_place_are_named_with_the_pool_s_reason() {
     let pool = pool("");
     let gated = "apiVersion: v1\nkind: Pod\nmetadata: {name: gated}\nspec:\n  schedulingGates: \
