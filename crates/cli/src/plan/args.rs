@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aerostat_engine::snapshot::Preferences;
+use aerostat_engine::snapshot::{PackingRule, Preferences};
 use clap::ValueEnum;
 
 use crate::market::Market;
@@ -38,6 +38,10 @@ pub struct Args {
     #[command(flatten)]
     pub market: Market,
 
+    /// By which rule pods are put together on new nodes.
+    #[arg(long, value_enum, default_value_t = Packing::Price)]
+    pub packing: Packing,
+
     /// What becomes of what pods prefer but do not demand.
     #[arg(long, value_enum, ignore_case = true, default_value_t = PreferencePolicy::Priced)]
     pub preference_policy: PreferencePolicy,
@@ -64,6 +68,24 @@ Examples:
 
 The JSON is a stable interface; its schema is docs/plan.schema.json. The exit code is 0 whenever
 there is a plan, even if some pods are unschedulable, and 1 if the input has a fault.";
+
+/// By which rule pods are put together on new nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Packing {
+    /// For the least money.
+    Price,
+    /// As Karpenter does, to compare with.
+    Karpenter,
+}
+
+impl From<Packing> for PackingRule {
+    fn from(packing: Packing) -> Self {
+        match packing {
+            Packing::Price => Self::Price,
+            Packing::Karpenter => Self::Karpenter,
+        }
+    }
+}
 
 /// What becomes of what pods prefer but do not demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

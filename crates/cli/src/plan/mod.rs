@@ -100,7 +100,11 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
 
     let (seeds, timings, stock) = (Seeds::new(0), Timings::default(), Stock::default());
     let cloud = SimCloud::new(region, clock, seeds, timings, stock, client.clone());
-    let settings = Settings { preferences: args.preference_policy.into(), ..Settings::default() };
+    let settings = Settings {
+        packing: args.packing.into(),
+        preferences: args.preference_policy.into(),
+        ..Settings::default()
+    };
     let context = Controllers::new(client, clock, Arc::new(cloud), settings, None);
     *context.index() = index;
     let snapshot = snapshot::take(&context, &mut Memory::default());
