@@ -18,6 +18,7 @@
 //! | [`check`](mod@check) | is a plan right: written apart from the planner |
 //! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
 //! | `emptiness`, `budgets` | nodes that carry nothing and may go |
+//! | `bound` | how little any plan could cost |
 //! | `limits` | what pools may still buy |
 //! | `daemons` | what DaemonSets take of each node |
 //! | `residents` | which pods are on which node |
@@ -25,7 +26,7 @@
 //!
 //! No clock, randomness, I/O or hash order in here.
 
-pub(crate) mod bound;
+mod bound;
 mod budgets;
 pub mod check;
 pub mod cost;

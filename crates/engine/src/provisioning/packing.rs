@@ -221,8 +221,11 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         let mut packing = match self.solve(&placeable, exact::LARGE) {
             Some(bins) => self.proved(bins, &placeable),
             None => {
-                let known = self.heuristic(&placeable);
-                self.refined(&placeable, known, refine)
+                let mut known = Some(self.heuristic(&placeable));
+                if placeable.iter().map(|count| u64::from(*count)).sum::<u64>() <= PARITY {
+                    Packing::keep_better(&mut known, self.parity(&placeable));
+                }
+                self.refined(&placeable, known.unwrap_or_default(), refine)
             }
         };
         packing.left.iter_mut().zip(unplaceable).for_each(|(left, more)| *left += more);
@@ -276,6 +279,9 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         })
     }
 }
+
+/// Up to how many pods Karpenter's rule, which goes pod by pod, is one of the strategies.
+const PARITY: u64 = 5_000;
 
 /// Shares of a machine are counted in 2^-20ths.
 const SHARE_BITS: u32 = 20;

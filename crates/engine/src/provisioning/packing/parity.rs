@@ -25,21 +25,21 @@ impl Packer<'_, '_, '_> {
     pub(super) fn parity(&mut self, counts: &[u32]) -> Packing {
         let mut claims: Vec<Claim> = Vec::new();
         let mut left = counts.to_vec();
-        for at in 0..counts.len() {
+        for (at, left) in left.iter_mut().enumerate() {
             // A claim that takes no pod of a demand takes none later.
             let mut open: BinaryHeap<Reverse<(u32, usize)>> =
                 claims.iter().enumerate().map(|(i, claim)| Reverse((claim.pods, i))).collect();
-            while left[at] > 0 {
+            while *left > 0 {
                 let Some(Reverse((_, index))) = open.pop() else {
                     let Some(claim) = self.open_claim(at) else { break };
                     open.push(Reverse((claim.pods, claims.len())));
                     claims.push(claim);
-                    left[at] -= 1;
+                    *left -= 1;
                     continue;
                 };
                 if self.joins(&mut claims[index], at) {
                     open.push(Reverse((claims[index].pods, index)));
-                    left[at] -= 1;
+                    *left -= 1;
                 }
             }
         }
