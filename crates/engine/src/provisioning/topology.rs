@@ -227,6 +227,7 @@ impl Settler<'_, '_, '_> {
         let rooms = rooms.collect();
         let asking = Asking {
             sample: &lot.sample,
+            origin: &item.lot.sample,
             terms: &item.terms,
             sets: &item.sets,
             count: lot.count(),

@@ -20,6 +20,9 @@ pub(crate) struct Place {
 /// Pods that are alike, and what is known of where they could go.
 pub(crate) struct Asking<'i> {
     pub(crate) sample: &'i Pod,
+    /// The same before it was kept to values of other keys: spread constraints go by what pods say
+    /// themselves.
+    pub(crate) origin: &'i Pod,
     pub(crate) terms: &'i Terms,
     pub(crate) sets: &'i [usize],
     /// How many units.
@@ -114,7 +117,7 @@ impl<'i, 'b> Split<'i, 'b> {
             anti.map(|(_, set)| (board.counter(key, *set, None), *set, is_in(*set))).collect();
         let spreads = terms.spread.iter().filter(|term| term.key == key);
         let counters: Vec<(usize, &SpreadTerm)> = spreads
-            .map(|term| (board.counter(key, term.set, Some((asking.sample, term))), term))
+            .map(|term| (board.counter(key, term.set, Some((asking.origin, term))), term))
             .collect();
         let board = &*board;
         let spreading = |(counter, term): (usize, &'i SpreadTerm)| {
