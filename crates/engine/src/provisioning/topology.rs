@@ -83,6 +83,7 @@ pub(crate) fn settle<'a>(
         for (key, set) in &sets.shunned(pod).anti {
             if key != HOSTNAME {
                 board.avoid(key, *set);
+                keys.insert(key.clone());
             }
         }
     }
