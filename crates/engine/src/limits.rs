@@ -102,6 +102,16 @@ impl Headroom {
         self.reserved.iter_mut().for_each(|left| less(left, 1));
     }
 
+    /// Gives back what one machine was counted with.
+    pub(crate) fn give_back(&mut self, machine: &Machine<'_>) {
+        for (name, left) in &mut self.resources {
+            *left = left.saturating_add(amount(machine.capacity, name));
+        }
+        let price = nano(machine.price);
+        self.money.iter_mut().for_each(|left| *left = left.saturating_add(price));
+        self.reserved.iter_mut().for_each(|left| *left = left.saturating_add(1));
+    }
+
     /// Counts `count` more nodes, whatever they have.
     pub(crate) fn take_nodes(&mut self, count: usize) {
         if let Some(left) = self.resources.get_mut(NODES) {

@@ -10,6 +10,7 @@ mod launch;
 mod lot;
 mod market;
 mod min_values;
+mod narrowing;
 mod packing;
 mod pending;
 mod preemption;
@@ -293,21 +294,29 @@ impl Provisioning {
             rule: lot.rule.clone(),
         };
         let demands: Vec<Demand> = lots.iter().zip(&group_of).map(demand).collect();
-        let packing = packing::pack(&mut domains, &demands, limits, &snapshot.settings);
-        self.certify(&packing, lots, &demands);
+        let mut packing = packing::pack(&mut domains, &demands, limits, &snapshot.settings);
         for bin in &packing.bins {
             limits[domains.get(bin.domain).store].take(&domains.machine(bin), bin.copies);
         }
-        for bin in &packing.bins {
+        let mut is_refused = false;
+        for bin in &mut packing.bins {
             let draft = Draft::new(&domains, bin, lots, &snapshot.settings);
             let headroom = &mut limits[domains.get(bin.domain).store];
             let mut same = None;
             for _ in 0..bin.copies {
                 // Under limits the alternatives differ from one machine to the next.
                 if same.is_none() || headroom.is_limited() {
-                    same = Some(draft.launch(&domains.machine(bin), headroom));
+                    same = draft.launch(&domains.machine(bin), headroom);
                 }
-                let Some((mut launch, report)) = same.clone() else { continue };
+                let Some((mut launch, report)) = same.clone() else {
+                    headroom.give_back(&domains.machine(bin));
+                    bin.copies -= 1;
+                    is_refused = true;
+                    for (left, count) in packing.left.iter_mut().zip(&bin.counts) {
+                        *left += count;
+                    }
+                    continue;
+                };
                 let mut taken = Taken::default();
                 for (lot, count) in lots.iter_mut().zip(&bin.counts).filter(|(_, n)| **n > 0) {
                     taken.join(lot.take(*count));
@@ -317,6 +326,10 @@ impl Provisioning {
                 self.launches.push((launch, report));
             }
         }
+        if is_refused {
+            packing.bound = packing::bound(&mut domains, &demands, &packing.left);
+        }
+        self.certify(&packing, lots, &demands);
     }
 }
 

@@ -9,6 +9,8 @@ mod wild;
 mod world;
 
 use aerostat_engine::check::check;
+use aerostat_engine::plan::Launch;
+use aerostat_engine::pod::PodKey;
 use aerostat_engine::snapshot::Snapshot;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -52,7 +54,10 @@ proptest! {
         let (plan, report) = world.plan(NOW);
         world.carry_out(&plan, NOW);
         let (again, report_again) = world.plan(NOW);
-        prop_assert_eq!(&again.launches, &[]);
+        // An empty node that goes may leave room under a limit for pods that had none.
+        let waited = |pod: &PodKey| report.unplaced.iter().any(|unplaced| unplaced.pod == *pod);
+        let is_new = |launch: &Launch| launch.promised == 0 && launch.pods.iter().all(waited);
+        prop_assert!(again.launches.iter().all(is_new), "{:?}", again.launches);
         prop_assert!(report_again.unplaced.len() <= report.unplaced.len(), "{:?}", report_again);
     }
 

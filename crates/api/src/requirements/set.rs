@@ -48,11 +48,11 @@ impl Requirement {
             Operator::DoesNotExist => Ok(Self::absent(key)),
             Operator::Gt => Ok(match bound()?.checked_add(1) {
                 Some(gte) => Self { gte: Some(gte), ..Self::set(key, true, []) },
-                None => Self::absent(key),
+                None => Self::set(key, false, []),
             }),
             Operator::Lt => Ok(match bound()?.checked_sub(1) {
                 Some(lte) => Self { lte: Some(lte), ..Self::set(key, true, []) },
-                None => Self::absent(key),
+                None => Self::set(key, false, []),
             }),
             Operator::Gte => Ok(Self { gte: Some(bound()?), ..Self::set(key, true, []) }),
             Operator::Lte => Ok(Self { lte: Some(bound()?), ..Self::set(key, true, []) }),

@@ -7,6 +7,7 @@ use aerostat_api::{Requirement, labels};
 use super::domain::{Domain, Domains, covers};
 use super::lot::Lot;
 use super::market::{self, Offer, Store};
+use super::narrowing::{Types, narrow};
 use super::packing::Bin;
 use crate::cost::{self, Price};
 use crate::instance::InstanceType;
@@ -26,7 +27,9 @@ pub(crate) struct Draft<'d, 'a> {
     store: &'d Store<'a>,
     domain: &'d Domain,
     /// Types that hold the pods, cheapest first, with their offers, cheapest first.
-    types: Vec<Vec<&'d Offer<'a>>>,
+    types: Types<'d, 'a>,
+    /// Whether some of them hold the pods in these zones only.
+    is_zonal: bool,
     /// What the pods ask for.
     load: Resources,
     pods: u32,
@@ -47,27 +50,39 @@ impl<'d, 'a> Draft<'d, 'a> {
             pods += lot.pods_of(*count);
         }
         let mut by_kind: BTreeMap<usize, Vec<&Offer<'_>>> = BTreeMap::new();
-        for at in domain.offers.iter() {
+        let mut short = Vec::new();
+        // Host ports of daemons may have taken offers out that the requirements still allow.
+        for at in store.matching(&domain.requirements).iter() {
             let offer = &store.offers[at];
-            if covers(&store.shapes[offer.shape].room, &bin.load) {
+            if domain.offers.contains(at) && covers(&store.shapes[offer.shape].room, &bin.load) {
                 by_kind.entry(offer.kind).or_default().push(offer);
+            } else {
+                short.push(offer);
             }
         }
-        let mut types: Vec<Vec<&Offer<'_>>> = by_kind.into_values().collect();
+        short.retain(|offer| by_kind.contains_key(&offer.kind));
+        let mut types: Types<'_, '_> = by_kind.into_values().collect();
+        let counted = types.iter().flatten().copied();
+        let counted = counted.filter(|o| o.shape == bin.item.shape && o.price == bin.item.price);
+        if let Some(first) = counted.min_by_key(|offer| order(offer))
+            && !short.is_empty()
+        {
+            types = narrow(&types, &short, first, |types| store.has_min_values(types));
+        }
         for offers in &mut types {
             offers.sort_by(|a, b| order(a).cmp(&order(b)));
         }
         types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
-        Self { store, domain, types, load, pods, settings }
+        Self { store, domain, types, is_zonal: !short.is_empty(), load, pods, settings }
     }
 
     /// One of the machines. Takes what its alternatives may have or cost more than `counted` of
-    /// the pool's headroom.
+    /// the pool's headroom. `None` if the limits leave fewer alternatives than minValues asks for.
     pub(crate) fn launch(
         &self,
         counted: &Machine<'_>,
         headroom: &mut Headroom,
-    ) -> (Launch, LaunchReport) {
+    ) -> Option<(Launch, LaunchReport)> {
         let kinds = &self.store.pool.types;
         // A claim names types, so a type counts with its dearest offer.
         let dearest = |offers: &[&Offer<'_>]| Machine {
@@ -75,7 +90,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             price: offers.iter().map(|offer| offer.price).max().unwrap_or_default(),
         };
         let mut types = self.types.clone();
-        let mut zones = None;
+        let mut is_zonal = self.is_zonal;
         if headroom.counts_money() {
             let first = counted_first(&types, counted, kinds);
             types.iter_mut().for_each(|offers| offers.retain(|o| o.capacity_type == first));
@@ -88,7 +103,10 @@ impl<'d, 'a> Draft<'d, 'a> {
             let mut cheap = types;
             cheap.iter_mut().for_each(|offers| offers.retain(|o| o.price <= counted.price));
             allowed = cheap.into_iter().filter(|o| !o.is_empty() && within(o)).take(1).collect();
-            zones = Some(allowed.iter().flatten().map(|offer| offer.zone.to_owned()).collect());
+            is_zonal = true;
+        }
+        if !self.store.has_min_values(&allowed) {
+            return None;
         }
         let chosen = self.store.choose(&allowed, self.settings.max_instance_types.max(1));
         let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &allowed[at]).collect();
@@ -98,10 +116,11 @@ impl<'d, 'a> Draft<'d, 'a> {
             price = price.max(most.price);
         }
         headroom.raise(counted, &Machine { capacity: &capacity, price });
-        (self.claim(&chosen, zones), self.report(&allowed))
+        Some((self.claim(&chosen, is_zonal), self.report(&allowed)))
     }
 
-    fn claim(&self, types: &[&Vec<&Offer<'_>>], zones: Option<Vec<String>>) -> Launch {
+    /// The claim for types; `is_zonal` if they are meant in the zones of their offers only.
+    fn claim(&self, types: &[&Vec<&Offer<'_>>], is_zonal: bool) -> Launch {
         let pool = self.store.pool;
         let offers = || types.iter().flat_map(|offers| offers.iter());
         let mut overhead: Option<&Resources> = None;
@@ -117,7 +136,8 @@ impl<'d, 'a> Draft<'d, 'a> {
         let mut requirements = self.domain.requirements.clone();
         let capacity_types = offers().map(|offer| offer.capacity_type.to_owned());
         requirements.add(Requirement::one_of(labels::CAPACITY_TYPE, capacity_types));
-        if let Some(zones) = zones {
+        if is_zonal {
+            let zones = offers().map(|offer| offer.zone.to_owned());
             requirements.add(Requirement::one_of(labels::ZONE, zones));
         }
         let names: Vec<String> =

@@ -209,6 +209,14 @@ impl<'a> Store<'a> {
             weighed: pool.types.iter().map(|kind| kind.offerings.len()).sum(),
             index: BTreeMap::new(),
         };
+        let is_impossible = |requirement: &&Requirement| {
+            !store.judges(requirement.key())
+                && !requirement.allows_absence()
+                && requirement.any().is_none()
+        };
+        if let Some(impossible) = store.template.iter().find(is_impossible) {
+            return Err(format!("requirements: nothing satisfies those of {}", impossible.key()));
+        }
         let all = available(&pool.types, scope);
         store.offers = store.allowed(all);
         store.index_labels();
@@ -343,7 +351,7 @@ impl<'a> Store<'a> {
     }
 
     /// The offers whose labels satisfy requirements.
-    fn matching(&self, requirements: &Requirements) -> Bits {
+    pub(crate) fn matching(&self, requirements: &Requirements) -> Bits {
         let count = self.offers.len();
         let mut matching = Bits::full(count);
         for requirement in requirements.iter() {

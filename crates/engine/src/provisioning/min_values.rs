@@ -42,6 +42,16 @@ impl<'a> Store<'a> {
         })
     }
 
+    /// Whether types have as many values as minValues asks.
+    pub(crate) fn has_min_values(&self, types: &[Vec<&Offer<'a>>]) -> bool {
+        self.min_values().all(|(key, least)| {
+            let offers = types.iter().flatten();
+            let values: BTreeSet<&str> =
+                offers.filter_map(|offer| self.label(offer, key)).collect();
+            values.len() >= least
+        })
+    }
+
     /// Lowers the minValues of a claim's requirements to what `offers` have; whether that changed
     /// any.
     pub(crate) fn relax(

@@ -108,11 +108,18 @@ pub(crate) fn pack(
     let is_within = packer.respects(&packing, limits);
     let mut packing = if is_within { packing } else { packer.limited(limits) };
     if !is_within || !by_price {
-        let placed: Vec<u32> =
-            counts.iter().zip(&packing.left).map(|(all, left)| all - left).collect();
-        packing.bound = packer.bound(&placed);
+        packing.bound = packer.bound(&placed(demands, &packing.left));
     }
     packing
+}
+
+/// What the pods that got a place cost at least: all but `left` of each demand.
+pub(crate) fn bound(domains: &mut Domains<'_, '_>, demands: &[Demand], left: &[u32]) -> Bound {
+    Packer::new(domains, demands).bound(&placed(demands, left))
+}
+
+fn placed(demands: &[Demand], left: &[u32]) -> Vec<u32> {
+    demands.iter().zip(left).map(|(demand, left)| demand.count - left).collect()
 }
 
 /// A machine to fill: a shape of a pool.

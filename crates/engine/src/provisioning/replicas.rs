@@ -14,7 +14,7 @@ use crate::plan::{Launch, Termination};
 use crate::pod::Pod;
 use crate::report::{LaunchReport, PoolProblem};
 use crate::residents::Residents;
-use crate::snapshot::{Pool, Snapshot, Stage, StateNode};
+use crate::snapshot::{MinValuesPolicy, Pool, Snapshot, Stage, StateNode};
 
 /// The reason that conditions and events name.
 const REASON: &str = "Surplus";
@@ -59,24 +59,32 @@ impl Replicas {
             self.problems.push(PoolProblem { pool, reason, message });
         };
         let dimensions = Dimensions::of(snapshot.daemons.iter().map(|daemon| &**daemon));
-        let store = match Store::new(pool, &dimensions, &snapshot.daemons, &[], Scope::Open) {
+        let scope = match snapshot.settings.min_values {
+            MinValuesPolicy::Strict => Scope::Open,
+            MinValuesPolicy::BestEffort => Scope::Relaxed,
+        };
+        let store = match Store::new(pool, &dimensions, &snapshot.daemons, &[], scope) {
             Ok(store) => store,
             Err(message) => return problem("NodePoolValidationFailed", message),
         };
         let stores = [store];
         let domains = Domains::new(&stores, Vec::new());
+        let nothing = "NodePool requirements filtered out all compatible available instance types";
         let Some(item) = domains.menu(0).first().copied() else {
-            let message =
-                "NodePool requirements filtered out all compatible available instance types";
-            return problem("NoCompatibleInstanceTypes", message.to_owned());
+            return problem("NoCompatibleInstanceTypes", nothing.to_owned());
         };
         let load = dimensions.vector(&crate::resources::Resources::default());
         let bin = Bin { domain: 0, item, load, counts: Vec::new(), copies: 1 };
         let machine = domains.machine(&bin);
         let draft = Draft::new(&domains, &bin, &[], &snapshot.settings);
-        for _ in 0..missing.min(headroom.copies(&machine)) {
-            headroom.take(&machine, 1);
-            self.launches.push(draft.launch(&machine, headroom));
+        let count = missing.min(headroom.copies(&machine));
+        headroom.take(&machine, count);
+        for _ in 0..count {
+            let Some(launch) = draft.launch(&machine, headroom) else {
+                let message = format!("{nothing} due to minValues incompatibility");
+                return problem("NoCompatibleInstanceTypes", message);
+            };
+            self.launches.push(launch);
         }
     }
 

@@ -19,7 +19,7 @@ use aerostat_engine::plan::Plan;
 use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_engine::report::Report;
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
+use aerostat_engine::snapshot::{MinValuesPolicy, Pool, Promise, Snapshot, Stage, StateNode};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
@@ -81,6 +81,9 @@ pub fn snapshot(bytes: &mut Bytes<'_>, kinds: Kinds) -> Snapshot {
     let count = 1 + bytes.below(3);
     let pools = (0..count).map(|n| pool(bytes, n, &types, kinds.pool_rules)).collect();
     let mut snapshot = Snapshot { pools, ..Snapshot::default() };
+    if bytes.rarely(4) {
+        snapshot.settings.min_values = MinValuesPolicy::BestEffort;
+    }
     if bytes.rarely(3) {
         snapshot.daemons.push(Arc::new(pods::daemon(bytes)));
     }
@@ -199,8 +202,7 @@ fn pool(bytes: &mut Bytes<'_>, number: usize, types: &Arc<Vec<InstanceType>>, ru
         if bytes.rarely(6) {
             limits.insert("nodes".to_owned(), Quantity::from_units(bytes.below(4) as i64));
         }
-        // Claims under limits may lose the alternatives that minValues asks for.
-        if limits.is_empty() && bytes.rarely(6) {
+        if bytes.rarely(6) {
             requirements.push(NodeSelectorRequirement {
                 min_values: Some(2),
                 ..requirement(labels::INSTANCE_TYPE, "Exists", &[])

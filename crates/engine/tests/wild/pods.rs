@@ -110,10 +110,6 @@ pub(super) fn daemon(bytes: &mut Bytes<'_>) -> Pod {
     constraints.pod_affinity.clear();
     constraints.pod_anti_affinity.clear();
     constraints.spread.clear();
-    // A daemon of one zone, or of one value of a label that a pool leaves open, may take room of
-    // a machine only once it is there; the planner judges by type.
-    constraints.node_selector.retain(|key, _| key == labels::ARCH);
-    constraints.node_affinity = None;
     let owner = Owner { kind: "DaemonSet".into(), name: "daemon".into(), uid: "daemon".into() };
     let mut requests = pod.requests;
     (requests.cpu, requests.memory) = (requests.cpu.min(250), requests.memory.min(1 << 28));
