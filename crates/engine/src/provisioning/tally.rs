@@ -12,6 +12,8 @@
 pub(crate) struct Rule {
     /// The sets that the pod counts in, ascending.
     pub(crate) counts: Vec<usize>,
+    /// How often it counts in each of them, if it stands for several pods; else empty.
+    pub(crate) weights: Vec<u32>,
     /// The most pods of a set that it bears beside and including itself, by set, ascending.
     pub(crate) caps: Vec<(usize, u32)>,
     /// Sets of which a pod must be there already, or come along, ascending: affinity to other
@@ -31,6 +33,12 @@ impl Rule {
     /// is affected.
     pub(crate) fn is_free(&self) -> bool {
         self.counts.is_empty() && self.caps.is_empty() && self.needs.is_empty()
+    }
+
+    /// The sets that a pod counts in, and how often.
+    fn weighed(&self) -> impl Iterator<Item = (usize, u32)> {
+        let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
+        self.counts.iter().copied().zip(weights)
     }
 
     /// The cap that this rule puts on a set.
@@ -54,18 +62,18 @@ impl Tally {
                 return 0;
             }
         }
-        let of = |set: &usize| {
-            let (_, count, cap) = self.entry(*set);
-            cap.min(rule.cap(*set)).saturating_sub(count)
+        let of = |(set, weight): (usize, u32)| {
+            let (_, count, cap) = self.entry(set);
+            cap.min(rule.cap(set)).saturating_sub(count) / weight.max(1)
         };
-        rule.counts.iter().map(of).min().unwrap_or(count).min(count)
+        rule.weighed().map(of).min().unwrap_or(count).min(count)
     }
 
     /// Counts `count` pods under `rule` in; they must have room.
     pub(crate) fn join(&mut self, rule: &Rule, count: u32) {
-        for set in &rule.counts {
-            let entry = self.entry_mut(*set);
-            entry.1 = entry.1.saturating_add(count);
+        for (set, weight) in rule.weighed() {
+            let entry = self.entry_mut(set);
+            entry.1 = entry.1.saturating_add(count.saturating_mul(weight));
         }
         for (set, cap) in &rule.caps {
             let entry = self.entry_mut(*set);
@@ -109,7 +117,8 @@ mod tests {
     use super::*;
 
     fn rule(counts: &[usize], caps: &[(usize, u32)], needs: &[usize]) -> Rule {
-        Rule { counts: counts.to_vec(), caps: caps.to_vec(), needs: needs.to_vec() }
+        let (counts, caps, needs) = (counts.to_vec(), caps.to_vec(), needs.to_vec());
+        Rule { counts, caps, needs, ..Rule::default() }
     }
 
     #[test]
@@ -144,6 +153,17 @@ mod tests {
         tally.join(&rule(&[0], &[], &[]), 1);
         assert_eq!(tally.room(&needy, 2), 2);
         assert_eq!(Tally::default().room(&rule(&[0], &[], &[0]), 2), 2, "it is its own company");
+    }
+
+    #[test]
+    fn who_stands_for_several_counts_as_several() {
+        let three = Rule { weights: vec![3], ..rule(&[0], &[], &[]) };
+        let mut tally = Tally::default();
+        tally.join(&rule(&[], &[(0, 4)], &[]), 1);
+        assert_eq!(tally.room(&three, 2), 1);
+        tally.join(&three, 1);
+        assert_eq!((tally.count(0), tally.room(&three, 2)), (3, 0));
+        assert_eq!(tally.room(&rule(&[0], &[], &[]), 2), 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod board;
 mod bundle;
 pub(crate) mod hosts;
 mod offered;
+mod order;
 mod places;
 pub(crate) mod sets;
 
@@ -73,7 +74,17 @@ pub(crate) fn settle<'a>(
     }
     let hosts = Hosts::of(classes, sets, snapshot, residents);
     let mut settled = Settled::default();
-    let items = bundle::items(classes, &hosts, &mut settled.refused);
+    let levels = order::levels(classes, sets, residents);
+    let comes = |class: &&Class| match order::refusal(class, classes, levels[class.index]) {
+        Some(why) => {
+            settled.refused.push(((*class).clone(), why));
+            false
+        }
+        None => true,
+    };
+    let mut items = bundle::items(classes.iter().filter(comes).cloned(), &hosts);
+    let order = order::order(&items, &levels);
+    hosts.rule(&mut items, &order);
     let mut board = Board::default();
     let mut keys: BTreeSet<String> = BTreeSet::new();
     for item in &items {
@@ -102,12 +113,12 @@ pub(crate) fn settle<'a>(
         places: Places::new(snapshot, residents, offered),
         board,
         caps,
-        order: order(&items),
+        hosts: &hosts,
         items: items.into_iter().map(Some).collect(),
         settled,
         kept: Kept::default(),
     };
-    for at in settler.order.clone() {
+    for at in order {
         settler.settle(at);
     }
     let mut settled = settler.settled;
@@ -147,22 +158,11 @@ impl Item {
     }
 }
 
-/// The order of settling: by priority, those that keep others off first.
-fn order(items: &[Item]) -> Vec<usize> {
-    let shy = |item: &Item| item.terms.anti.iter().any(|(key, _)| key != HOSTNAME);
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|at| {
-        let item = &items[*at];
-        (std::cmp::Reverse(item.lot.sample.priority), !shy(item), *at)
-    });
-    order
-}
-
 struct Settler<'c, 'a, 'r> {
     places: Places<'a, 'r>,
     board: Board,
     caps: &'c Caps,
-    order: Vec<usize>,
+    hosts: &'c Hosts,
     items: Vec<Option<Item>>,
     settled: Settled,
     kept: Kept,
@@ -171,44 +171,43 @@ struct Settler<'c, 'a, 'r> {
 impl Settler<'_, '_, '_> {
     fn settle(&mut self, at: usize) {
         let Some(item) = self.items[at].take() else { return };
-        // Pods that it needs come first; who waits for each other in a circle finds nobody.
-        for (key, set) in item.terms.affinity.iter().filter(|(key, _)| key != HOSTNAME) {
-            if item.sets.contains(set) {
-                continue;
-            }
-            for other in self.order.clone() {
-                if !self.board.is_awaited(key, *set) {
-                    break;
-                }
-                let is_one = |item: &Item| item.sets.contains(set);
-                if self.items[other].as_ref().is_some_and(is_one) {
-                    self.settle(other);
-                }
-            }
-        }
         let mut keys = item.keys();
         keys.extend(self.board.concerning(&item.sets));
-        let mut lots = vec![item.lot.clone()];
+        let mut shares = vec![Share { lot: item.lot.clone(), counted: Vec::new() }];
         for key in &keys {
-            lots = lots.into_iter().flat_map(|lot| self.split(&item, lot, key)).collect();
+            let split = |share| self.split(&item, share, key);
+            shares = shares.into_iter().flat_map(split).collect();
         }
         for (key, set) in item.terms.anti.iter().filter(|(key, _)| key != HOSTNAME) {
             self.board.avoided(key, *set);
         }
-        for mut lot in lots {
+        for mut share in shares {
+            let lot = &mut share.lot;
+            let before = lot.pods();
             if lot.bundle
-                && let Some(rest) = self.places.trim(&mut lot)
+                && let Some(rest) = self.places.trim(lot)
             {
+                self.hosts.weigh(lot);
                 let why = "unsatisfiable topology constraint for pod affinity, \
                            key=kubernetes.io/hostname: no machine has room for all of them";
                 self.settled.refused.extend(rest.into_iter().map(|c| (c, why.to_owned())));
+                let refused = before - share.lot.pods();
+                self.take_back(&item, &share.counted, refused);
             }
-            self.settled.lots.push(lot);
+            self.settled.lots.push(share.lot);
+        }
+    }
+
+    /// Takes back what pods count that were refused after all.
+    fn take_back(&mut self, item: &Item, counted: &[Counted], pods: u32) {
+        for Counted { key, value, sample } in counted {
+            self.board.take_back(key, value, (&item.sets, &sample.constraints), pods);
         }
     }
 
     /// Shares a lot out over the values of a key.
-    fn split(&mut self, item: &Item, lot: Lot, key: &str) -> Vec<Lot> {
+    fn split(&mut self, item: &Item, share: Share, key: &str) -> Vec<Share> {
+        let Share { lot, counted } = share;
         let places = self.places.of(&lot.sample, key);
         let by_place = |f: &mut dyn FnMut(&str) -> u32| -> Vec<u32> {
             places.iter().map(|place| f(&place.value)).collect()
@@ -244,20 +243,35 @@ impl Settler<'_, '_, '_> {
             && values.is_empty()
             && *count == lot.count()
         {
-            return vec![lot];
+            return vec![Share { lot, counted }];
         }
+        let sample = lot.sample.clone();
         let (lots, rest) = divide(lot, key, &shares, &mut self.kept, |pod| memories.of(pod));
-        for lot in &lots {
-            let Some((_, values)) = lot.pins.last() else { continue };
-            if let [value] = values.as_slice() {
-                let key = (index, key.to_owned(), value.clone());
-                *self.settled.given.entry(key).or_insert(0) += lot.count();
+        if !rest.is_empty() {
+            let refused = rest.iter().map(Class::count).fold(0, u32::saturating_add);
+            self.take_back(item, &counted, refused);
+            for Counted { key, value, .. } in &counted {
+                let given = self.settled.given.get_mut(&(index, key.clone(), value.clone()));
+                given.into_iter().for_each(|given| *given = given.saturating_sub(refused));
             }
         }
         if let Some(why) = why {
             self.settled.refused.extend(rest.into_iter().map(|class| (class, why.clone())));
         }
-        lots
+        let mut shares = Vec::new();
+        for lot in lots {
+            let mut counted = counted.clone();
+            if let Some((_, values)) = lot.pins.last()
+                && let [value] = values.as_slice()
+            {
+                let given = (index, key.to_owned(), value.clone());
+                *self.settled.given.entry(given).or_insert(0) += lot.count();
+                let (key, value) = (key.to_owned(), value.clone());
+                counted.push(Counted { key, value, sample: sample.clone() });
+            }
+            shares.push(Share { lot, counted });
+        }
+        shares
     }
 
     /// How many pods that are still to be settled want to follow the item's and could at `value`.
@@ -277,6 +291,21 @@ impl Settler<'_, '_, '_> {
         }
         followers
     }
+}
+
+/// Pods of an item that go the same way.
+struct Share {
+    lot: Lot,
+    /// Where they are counted already.
+    counted: Vec<Counted>,
+}
+
+/// A domain in which pods are counted, and as which pod.
+#[derive(Clone)]
+struct Counted {
+    key: String,
+    value: String,
+    sample: Arc<Pod>,
 }
 
 /// Divides the pods of a lot: each share is kept to its values. Pods that earlier plans have put
@@ -391,7 +420,7 @@ fn kept_to(pod: &Pod, key: &str, values: &[String]) -> Pod {
 fn merge(lots: Vec<Lot>) -> Vec<Lot> {
     let mut merged: Distinct<Lot> = Distinct::default();
     for lot in lots {
-        let Rule { counts, caps, needs } = &lot.rule;
+        let Rule { counts, caps, needs, .. } = &lot.rule;
         let print =
             fingerprint(&(lot.sample.priority, need(&lot.sample), counts, caps, needs, &lot.pins));
         let same = |other: &Lot| {

@@ -253,6 +253,25 @@ impl Board {
         }
     }
 
+    /// Takes back what [`Board::add`] has counted.
+    pub(crate) fn take_back(
+        &mut self,
+        key: &str,
+        value: &str,
+        (sets, constraints): (&[usize], &Constraints),
+        count: u32,
+    ) {
+        let Some(domains) = self.keys.get_mut(key) else { return };
+        for at in sets.iter().filter_map(|set| domains.by_set.get(set)).flatten() {
+            let counter = &mut domains.counters[*at];
+            if counter.filter.as_ref().is_none_or(|filter| filter.may_accept(constraints))
+                && let Some(counted) = counter.counts.get_mut(value)
+            {
+                *counted = counted.saturating_sub(count);
+            }
+        }
+    }
+
     /// Notes that pods of these sets may be in a domain.
     pub(crate) fn add_maybe(&mut self, key: &str, values: &[String], sets: &[usize]) {
         let domains = self.keys.entry(key.to_owned()).or_default();

@@ -13,57 +13,36 @@ use super::sets::Terms;
 use crate::pod::{Constraints, Pod};
 use crate::provisioning::class::{Class, by_constraints};
 use crate::provisioning::lot::Lot;
+use crate::provisioning::tally::Rule;
 use crate::resources::Resources;
 
 /// The most node selector terms that a bundle may come to.
 const TERMS: usize = 64;
 
 /// Makes a lot of each class, or of all classes that want to be on one machine with each other.
-/// Classes that need pods that do not exist are refused.
-pub(super) fn items(
-    classes: &[Class],
-    hosts: &Hosts,
-    refused: &mut Vec<(Class, String)>,
-) -> Vec<Item> {
-    let mut members: Vec<bool> = Vec::new();
-    for set in classes.iter().flat_map(|class| class.sets.iter()) {
-        members.resize(members.len().max(set + 1), false);
-        members[*set] = true;
-    }
-    let is_there = |set: usize| hosts.is_present(set) || members.get(set) == Some(&true);
+pub(super) fn items(classes: impl Iterator<Item = Class>, hosts: &Hosts) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     let mut bundles: BTreeMap<usize, usize> = BTreeMap::new();
     for class in classes {
         let mut needs = class.terms.affinity.iter().filter(|(key, _)| key == HOSTNAME);
-        if needs.clone().any(|(_, set)| !is_there(*set)) {
-            refused.push((
-                class.clone(),
-                format!(
-                    "unsatisfiable topology constraint for pod affinity, key={HOSTNAME}: no pod \
-                     matches"
-                ),
-            ));
-            continue;
-        }
         let own = |set: usize| class.sets.contains(&set) && !hosts.is_present(set);
         let Some((_, set)) = needs.find(|(_, set)| own(*set)) else {
-            items.push(single(class, hosts));
+            items.push(single(&class));
             continue;
         };
         match bundles.get(set).map(|at| &mut items[*at]) {
             None => {
-                let mut item = single(class, hosts);
+                bundles.insert(*set, items.len());
+                let mut item = single(&class);
                 item.lot.bundle = true;
                 item.lot.sample =
                     Arc::new(whole(&class.sample, &class.sample.requests.times(class.count())));
-                item.lot.rule = hosts.rule(&item.sets, &item.terms, &item.sets);
-                bundles.insert(*set, items.len());
                 items.push(item);
             }
             Some(item) => {
-                if !join(item, class, hosts) {
+                if !join(item, &class) {
                     // It cannot be one unit with the others, but may follow them.
-                    items.push(single(class, hosts));
+                    items.push(single(&class));
                 }
             }
         }
@@ -71,17 +50,16 @@ pub(super) fn items(
     items
 }
 
-fn single(class: &Class, hosts: &Hosts) -> Item {
-    let rule = hosts.rule(&class.sets, &class.terms, &[]);
+fn single(class: &Class) -> Item {
     Item {
-        lot: Lot::new(class.clone(), rule),
+        lot: Lot::new(class.clone(), Rule::default()),
         terms: class.terms.clone(),
         sets: class.sets.clone(),
     }
 }
 
 /// Adds a class to a bundle; `false` if it cannot be on one machine with it.
-fn join(item: &mut Item, class: &Class, hosts: &Hosts) -> bool {
+fn join(item: &mut Item, class: &Class) -> bool {
     let mine = &item.lot.sample;
     let Some(constraints) = meet(&mine.constraints, &class.sample.constraints) else {
         return false;
@@ -101,7 +79,6 @@ fn join(item: &mut Item, class: &Class, hosts: &Hosts) -> bool {
         .extend(more.affinity.iter().filter(|t| !item.terms.affinity.contains(t)).cloned());
     terms.anti.extend(more.anti.iter().filter(|t| !item.terms.anti.contains(t)).cloned());
     terms.spread.extend(more.spread.iter().filter(|t| !item.terms.spread.contains(t)).cloned());
-    item.lot.rule = hosts.rule(&sets, &terms, &sets);
     (item.sets, item.terms) = (sets.into(), Rc::new(terms));
     true
 }

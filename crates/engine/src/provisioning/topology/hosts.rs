@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 
 use aerostat_api::labels::HOSTNAME;
 
+use super::Item;
 use super::sets::{Sets, Terms};
 use crate::pod::Pod;
 use crate::provisioning::class::Class;
+use crate::provisioning::lot::Lot;
 use crate::provisioning::tally::{Rule, Tally};
 use crate::residents::Residents;
 use crate::snapshot::{Snapshot, StateNode};
@@ -45,9 +47,9 @@ impl Hosts {
         classes.iter().for_each(|class| mark(&class.terms));
         residents.all().for_each(|pod| mark(&sets.shunned(pod)));
         if !relevant.contains(&true) {
-            return Self { present: vec![false; sets.len()], relevant, tallies: Vec::new() };
+            return Self { present: vec![false; sets.len()], relevant, ..Self::default() };
         }
-        let mut hosts = Self { present: vec![false; sets.len()], relevant, tallies: Vec::new() };
+        let mut hosts = Self { present: vec![false; sets.len()], relevant, ..Self::default() };
         for state in &snapshot.nodes {
             let tally = hosts.count(state, sets, residents);
             hosts.tallies.push(tally);
@@ -90,22 +92,67 @@ impl Hosts {
         self.present[set]
     }
 
-    /// What pods of these sets and terms do to a machine. `along` are sets whose pods come along
-    /// in the same unit.
-    pub(crate) fn rule(&self, members: &[usize], terms: &Terms, along: &[usize]) -> Rule {
-        let counts = members.iter().copied().filter(|set| self.relevant[*set]).collect();
-        let affinity = terms.affinity.iter().filter(|(key, _)| key == HOSTNAME);
-        let mut needs: Vec<usize> = affinity
-            .filter_map(|(_, set)| {
+    /// Gives each item its rule: what its pods do to a machine. `order` is the order in which the
+    /// items could be bound.
+    ///
+    /// Pods that follow others onto a machine need one that can be there before them: not one that
+    /// could itself only come after them. So sets that have such pods exist twice.
+    pub(super) fn rule(&self, items: &mut [Item], order: &[usize]) {
+        let mut position = vec![0; items.len()];
+        order.iter().enumerate().for_each(|(at, item)| position[*item] = at);
+        let mut without: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
+        let mut needs: Vec<Option<usize>> = vec![None; items.len()];
+        for (at, item) in items.iter().enumerate() {
+            let Some((_, set)) = item.terms.affinity.iter().find(|(key, _)| key == HOSTNAME) else {
+                continue;
+            };
+            needs[at] = match (self.present[*set], item.lot.bundle) {
                 // Where pods of the set run already, others have to follow them there; a machine
                 // that only this plan fills does not do.
-                let present = self.present[*set].then(|| self.alias(*set));
-                present.or_else(|| (!along.contains(set)).then_some(*set))
-            })
-            .collect();
-        needs.sort_unstable();
-        needs.dedup();
-        Rule { counts, caps: caps(terms, members), needs }
+                (true, _) => Some(self.alias(*set)),
+                (false, true) => None,
+                (false, false) => {
+                    let comes_later = |(other, them): &(usize, &Item)| {
+                        them.sets.contains(set)
+                            && !them.terms.affinity.is_empty()
+                            && position[*other] >= position[at]
+                    };
+                    let later = items.iter().enumerate().filter(comes_later);
+                    let later: Vec<usize> = later.map(|(other, _)| other).collect();
+                    let next = 2 * self.relevant.len() + without.len();
+                    Some(match later.is_empty() {
+                        true => *set,
+                        false => *without.entry((*set, later)).or_insert(next),
+                    })
+                }
+            };
+        }
+        for (at, item) in items.iter_mut().enumerate() {
+            let counts = item.sets.iter().copied().filter(|set| self.relevant[*set]);
+            let early = without
+                .iter()
+                .filter(|((set, later), _)| item.sets.contains(set) && !later.contains(&at));
+            let mut counts: Vec<usize> = counts.chain(early.map(|(_, number)| *number)).collect();
+            counts.sort_unstable();
+            let (caps, needs) = (caps(&item.terms, &item.sets), needs[at].into_iter().collect());
+            item.lot.rule = Rule { counts, weights: Vec::new(), caps, needs };
+            self.weigh(&mut item.lot);
+        }
+    }
+
+    /// Lets a bundle count as often as it has pods in each set.
+    pub(super) fn weigh(&self, lot: &mut Lot) {
+        if !lot.bundle {
+            return;
+        }
+        let is_in = |part: &&Class, set: usize| {
+            set >= self.relevant.len() || part.sets.binary_search(&set).is_ok()
+        };
+        let pods = |set: &usize| {
+            let parts = lot.parts.iter().filter(|part| is_in(part, *set));
+            parts.map(Class::count).fold(0, u32::saturating_add)
+        };
+        lot.rule.weights = lot.rule.counts.iter().map(pods).collect();
     }
 }
 

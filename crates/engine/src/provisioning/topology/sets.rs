@@ -14,7 +14,9 @@ type Labels = BTreeMap<String, String>;
 /// What a pod demands of other pods, its sets by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Topology key and set of each affinity term.
+    /// Topology key of each affinity term, and the one set that they are about: the pods that
+    /// match all of them. Source: kubernetes
+    /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`.
     pub(crate) affinity: Vec<(String, usize)>,
     /// Topology key and set of each anti-affinity term.
     pub(crate) anti: Vec<(String, usize)>,
@@ -67,8 +69,9 @@ impl<'a> Said<'a> {
 
 /// Pod sets by number, and what pods say of them.
 pub(crate) struct Sets<'a> {
-    list: Vec<PodSet>,
-    numbers: BTreeMap<PodSet, usize>,
+    /// Pods that belong to all of these.
+    list: Vec<Vec<PodSet>>,
+    numbers: BTreeMap<Vec<PodSet>, usize>,
     namespaces: &'a BTreeMap<String, Labels>,
     /// Sets that need a label to have one of some values, by that label and value.
     by_label: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
@@ -115,10 +118,19 @@ impl<'a> Sets<'a> {
     }
 
     fn read(&mut self, said: Said<'a>) -> Terms {
-        let mut terms = |list: &[PodTerm]| -> Vec<(String, usize)> {
-            list.iter().map(|term| (term.topology_key.clone(), self.number(&term.pods))).collect()
+        let mut affinity = Vec::new();
+        if !said.affinity.is_empty() {
+            let mut company: Vec<PodSet> =
+                said.affinity.iter().map(|term| term.pods.clone()).collect();
+            company.sort();
+            company.dedup();
+            let set = self.number(&company);
+            affinity.extend(said.affinity.iter().map(|term| (term.topology_key.clone(), set)));
+        }
+        let of_term = |term: &PodTerm| {
+            (term.topology_key.clone(), self.number(std::slice::from_ref(&term.pods)))
         };
-        let (affinity, anti) = (terms(said.affinity), terms(said.anti));
+        let anti = said.anti.iter().map(of_term).collect();
         let spread = said.spread.iter().filter(|spread| spread.required).map(|spread| {
             let pods = PodSet {
                 selector: spread.selector.clone(),
@@ -127,7 +139,7 @@ impl<'a> Sets<'a> {
             };
             SpreadTerm {
                 key: spread.topology_key.clone(),
-                set: self.number(&pods),
+                set: self.number(&[pods]),
                 max_skew: spread.max_skew,
                 min_domains: spread.min_domains,
                 honors_affinity: spread.honors_affinity,
@@ -137,17 +149,18 @@ impl<'a> Sets<'a> {
         Terms { affinity, anti, spread: spread.collect() }
     }
 
-    fn number(&mut self, set: &PodSet) -> usize {
-        if let Some(number) = self.numbers.get(set) {
+    /// The number of the pods that belong to all of these.
+    fn number(&mut self, all: &[PodSet]) -> usize {
+        if let Some(number) = self.numbers.get(all) {
             return *number;
         }
         let number = self.list.len();
-        self.list.push(set.clone());
-        self.numbers.insert(set.clone(), number);
-        let expressions = set.selector.as_ref().map(|selector| selector.0.as_slice());
+        self.list.push(all.to_vec());
+        self.numbers.insert(all.to_vec(), number);
         // A set without a selector has no pods.
-        if let Some(expressions) = expressions {
-            match expressions.iter().find(|expression| expression.operator == "In") {
+        if all.iter().all(|set| set.selector.is_some()) {
+            let mut expressions = all.iter().flat_map(|set| &set.selector).flat_map(|s| &s.0);
+            match expressions.find(|expression| expression.operator == "In") {
                 Some(expression) => {
                     let values = self.by_label.entry(expression.key.clone()).or_default();
                     for value in &expression.values {
@@ -205,9 +218,9 @@ impl<'a> Sets<'a> {
             self.by_label.get(name).and_then(|values| values.get(value))
         });
         let candidates = hinted.flatten().chain(&self.loose).copied();
-        let mut members: Vec<usize> = candidates
-            .filter(|set| self.list[*set].has(&pod.namespace, &pod.labels, self.namespaces))
-            .collect();
+        let has = |set: &PodSet| set.has(&pod.namespace, &pod.labels, self.namespaces);
+        let mut members: Vec<usize> =
+            candidates.filter(|number| self.list[*number].iter().all(has)).collect();
         members.sort_unstable();
         members.dedup();
         let members: Rc<[usize]> = members.into();
