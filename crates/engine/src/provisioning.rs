@@ -65,13 +65,22 @@ pub(crate) fn provision(
     residents: &Residents<'_>,
     now: Timestamp,
 ) -> Provisioning {
-    let plain = as_required(snapshot, residents, now);
+    let plain = as_required(snapshot, None, residents, now);
     preferences::honoured(plain, snapshot, now)
 }
 
-/// The same without regard to what pods would merely like.
-fn as_required(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Provisioning {
+/// The same without regard to what pods would merely like. `origin` is the snapshot before wishes
+/// became demands, if they did.
+fn as_required(
+    snapshot: &Snapshot,
+    origin: Option<&Snapshot>,
+    residents: &Residents<'_>,
+    now: Timestamp,
+) -> Provisioning {
     let mut pending = pending::pending(snapshot, residents, now);
+    if let Some(origin) = origin {
+        pending.known_as_in(origin, snapshot);
+    }
     let mut caps = Caps::new();
     let mut provisioning = Provisioning::default();
     for _ in 0..TRIES {

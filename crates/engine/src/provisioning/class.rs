@@ -17,6 +17,8 @@ use crate::pod::{Constraints, Pod};
 pub(crate) struct Class {
     /// One of them, or how a promised one would look.
     pub(crate) sample: Arc<Pod>,
+    /// The same before wishes became demands: by it plans know the class again.
+    origin: Arc<Pod>,
     /// What they demand of other pods.
     pub(crate) terms: Rc<Terms>,
     /// The pod sets that they belong to, ascending.
@@ -33,8 +35,14 @@ pub(crate) struct Class {
 impl Class {
     /// A class without pods.
     fn new(sample: Arc<Pod>, terms: Rc<Terms>, sets: Rc<[usize]>) -> Self {
-        let (pods, name) = (VecDeque::new(), OnceCell::new());
-        Self { sample, terms, sets, pods, promised: 0, index: 0, name }
+        let (origin, pods, name) = (sample.clone(), VecDeque::new(), OnceCell::new());
+        Self { sample, origin, terms, sets, pods, promised: 0, index: 0, name }
+    }
+
+    /// Names the class by how `origin` looks, one of its pods as it was before wishes became
+    /// demands: the name stays when wishes are given up.
+    pub(crate) fn known_as(&mut self, origin: Arc<Pod>) {
+        (self.origin, self.name) = (origin, OnceCell::new());
     }
 
     /// All of them.
@@ -46,6 +54,7 @@ impl Class {
     pub(crate) fn emptied(&self) -> Self {
         Self {
             index: self.index,
+            origin: self.origin.clone(),
             name: self.name.clone(),
             ..Self::new(self.sample.clone(), self.terms.clone(), self.sets.clone())
         }
@@ -58,7 +67,7 @@ impl Class {
 
     /// A hash of what the pods say of themselves.
     fn hash(&self) -> String {
-        let pod = &self.sample;
+        let pod = &self.origin;
         let tolerations: Vec<_> = relevant(&pod.constraints.tolerations).collect();
         let text = serde_json::json!([
             pod.requests,
@@ -90,10 +99,10 @@ impl Class {
         (pods, promised)
     }
 
-    /// Whether `pod` asks for the same; priority aside.
+    /// Whether `pod`, whose wishes are none but wishes, asks for the same; priority aside.
     pub(crate) fn is_like(&self, pod: &Pod) -> bool {
-        let (mine, other) = (&self.sample.constraints, &pod.constraints);
-        Key(&self.sample) == Key(pod)
+        let (mine, other) = (&self.origin.constraints, &pod.constraints);
+        Key(&self.origin) == Key(pod)
             && mine.pod_affinity == other.pod_affinity
             && mine.pod_anti_affinity == other.pod_anti_affinity
             && mine.spread == other.spread

@@ -1,6 +1,6 @@
 //! Which pods need capacity.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -25,6 +25,22 @@ pub(crate) struct Pending<'a> {
     pub(crate) unplaced: Vec<Unplaced>,
     /// When the first of those that wait has waited long enough.
     pub(crate) next: Option<Timestamp>,
+}
+
+impl Pending<'_> {
+    /// Names classes by how their pods were in `origin`, of which `snapshot` was made pod by pod.
+    pub(crate) fn known_as_in(&mut self, origin: &Snapshot, snapshot: &Snapshot) {
+        let pods = snapshot.pods.iter().zip(&origin.pods);
+        let promised = snapshot.promised.iter().zip(&origin.promised);
+        let both = pods.chain(promised.map(|(now, before)| (&now.pod, &before.pod)));
+        let origins: BTreeMap<*const Pod, &Arc<Pod>> =
+            both.map(|(now, before)| (Arc::as_ptr(now), before)).collect();
+        for class in &mut self.classes {
+            if let Some(origin) = origins.get(&Arc::as_ptr(&class.sample)) {
+                class.known_as((*origin).clone());
+            }
+        }
+    }
 }
 
 /// Finds the pods that the scheduler has looked at in vain, and what belongs to them: siblings that

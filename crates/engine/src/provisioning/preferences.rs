@@ -58,7 +58,7 @@ pub(super) fn honoured(plain: Provisioning, snapshot: &Snapshot, now: Timestamp)
     for round in 0..=ROUNDS {
         let wished = hardened(snapshot, &taints, &given_up);
         let residents = Residents::of(&wished);
-        let mut found = as_required(&wished, &residents, now);
+        let mut found = as_required(&wished, Some(snapshot), &residents, now);
         let lost: Vec<PodKey> = found
             .unplaced
             .iter()
