@@ -10,7 +10,10 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only-tests] [-- ARGUMENTS]   every check and every test; ARGUMENTS go to `cargo test`
-  bench                                the benchmark table, from a release build
+  bench [--engine] [--write]           the benchmark tables, from a release build; of the planner
+                                       alone; into docs/benchmarks.md
+        [--peers [--pods N,N…]]        and Karpenter's own benchmark in the same run
+  bench --instructions [--bless]       instructions of a plan against those kept; keeps them
   generate schemas [--check]           Kubernetes' type tables, from its published Go modules
   generate catalog --from DIR          the instance catalog, from two CSV files
   generate catalog --check             whether the catalog is as the generator would pack it
@@ -21,7 +24,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test", ..] => test::run(&arguments[1..]),
-        ["bench"] => bench::run(),
+        ["bench", ..] => bench::run(&arguments[1..]),
         ["generate", "schemas"] => generate::run(false),
         ["generate", "schemas", "--check"] => generate::run(true),
         ["generate", "catalog", "--from", folder] => generate::catalog::pack(folder.as_ref()),
