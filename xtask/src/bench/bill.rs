@@ -23,7 +23,7 @@ pub struct Bill {
     karpenter_nodes: usize,
     /// 0 if it was not measured.
     karpenter_usd: f64,
-    /// At the default settings.
+    /// Of the first plan, before it is made cheaper.
     first_usd: f64,
     millis: f64,
 }
@@ -44,7 +44,7 @@ pub fn measure(binary: &Path) -> anyhow::Result<Vec<Bill>> {
 /// As a table.
 pub fn render(bills: &[Bill]) -> String {
     let mut table = "\
-| catalog | workload | pods | nodes | $/h | at least | ratio | goal | ms | not refined | Karpenter: nodes | $/h | ratio |
+| catalog | workload | pods | nodes | $/h | at least | ratio | goal | ms | first plan | Karpenter: nodes | $/h | ratio |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 "
     .to_owned();

@@ -14,20 +14,10 @@ const FILE: &str = "crates/engine/benches/instructions.txt";
 /// How much more than the count that is kept is too much.
 const TOLERANCE: f64 = 0.05;
 
-/// How the planner is built, and what of it is counted. An unoptimized build checks each plan,
-/// which is not the planner's work.
-struct Build {
-    name: &'static str,
-    command: &'static str,
-    function: &'static str,
-}
+/// What is counted.
+const FUNCTION: &str = "aerostat_engine::plan::plan";
 
-const RELEASE: Build =
-    Build { name: "release", command: "bench", function: "aerostat_engine::plan::plan" };
-const DEBUG: Build =
-    Build { name: "debug", command: "build", function: "aerostat_engine::provisioning::provision" };
-
-/// Counts all cases in both builds, and compares; `bless` writes the counts down instead.
+/// Counts all cases and compares; `bless` writes the counts down instead.
 ///
 /// # Errors
 ///
@@ -36,65 +26,46 @@ pub fn keep(bless: bool) -> anyhow::Result<()> {
     if !is_there() {
         bail!("valgrind is not there");
     }
-    let mut counts = count(&RELEASE, |_| true)?;
-    counts.extend(count(&DEBUG, is_small)?);
+    let counts = count()?;
     if !bless {
         return compare(&counts);
     }
     let mut text = format!(
-        "# Instructions of one plan, by valgrind's callgrind: build, case, count.\n\
+        "# Instructions of one plan, by valgrind's callgrind: case, count.\n\
          # Written by `cargo xtask bench --instructions --bless`.\n\
          toolchain {}\n",
         toolchain()?
     );
-    for ((build, case), count) in &counts {
-        text += &format!("{build} {case} {count}\n");
+    for (case, count) in &counts {
+        text += &format!("{case} {count}\n");
     }
     std::fs::write(root().join(FILE), text)?;
     println!("{FILE} is written");
     Ok(())
 }
 
-/// Counts a few small cases in a build that the tests need anyway.
-///
-/// # Errors
-///
-/// As [`keep`].
-pub fn check() -> anyhow::Result<()> {
-    if !is_there() {
-        println!("skipped: instructions of a plan cannot be counted without valgrind");
-        return Ok(());
-    }
-    compare(&count(&DEBUG, is_small)?)
-}
-
-/// Whether an unoptimized build has time for it.
-fn is_small(case: &str) -> bool {
-    matches!(case, "diverse-50" | "diverse-500")
-}
-
 fn is_there() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success())
 }
 
-type Counts = BTreeMap<(String, String), u64>;
+type Counts = BTreeMap<String, u64>;
 
-fn count(how: &Build, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Counts> {
-    let binary = build(how.command, "engine")?;
+fn count() -> anyhow::Result<Counts> {
+    let binary = build("engine")?;
     let mut counts = Counts::new();
-    for case in engine::cases(&binary)?.into_iter().filter(|c| c.counted && wanted(&c.case)) {
-        eprintln!("counting: {} ({})", case.case, how.name);
-        let count = callgrind(&binary, &case.case, how.function)?;
-        counts.insert((how.name.to_owned(), case.case), count);
+    for case in engine::cases(&binary)?.into_iter().filter(|case| case.counted) {
+        eprintln!("counting: {}", case.case);
+        let count = callgrind(&binary, &case.case)?;
+        counts.insert(case.case, count);
     }
     Ok(counts)
 }
 
-/// The instructions inside of `function` while one plan is made.
-fn callgrind(binary: &Path, case: &str, function: &str) -> anyhow::Result<u64> {
+/// The instructions inside of the planner while one plan is made.
+fn callgrind(binary: &Path, case: &str) -> anyhow::Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(format!("--toggle-collect={function}"))
+        .arg(format!("--toggle-collect={FUNCTION}"))
         .arg(binary)
         .args(["once", case])
         .output()
@@ -107,7 +78,7 @@ fn callgrind(binary: &Path, case: &str, function: &str) -> anyhow::Result<u64> {
     let count = count.and_then(|(_, count)| count.trim().parse().ok());
     let count = count.with_context(|| format!("{case}: valgrind told no count:\n{told}"))?;
     if count == 0 {
-        bail!("{case}: nothing was counted: {function} is not called by its name");
+        bail!("{case}: nothing was counted: {FUNCTION} is not called by its name");
     }
     Ok(count)
 }
@@ -125,25 +96,22 @@ fn compare(counts: &Counts) -> anyhow::Result<()> {
                     return Ok(());
                 }
             }
-            [build, case, count] => {
+            [case, count] => {
                 let count = count.parse().with_context(|| format!("{FILE}: {line:?}"))?;
-                kept.insert(((*build).to_owned(), (*case).to_owned()), count);
+                kept.insert((*case).to_owned(), count);
             }
-            _ => bail!("{FILE}: {line:?} is not `build case count`"),
+            _ => bail!("{FILE}: {line:?} is not `case count`"),
         }
     }
     let mut slower = Vec::new();
-    for ((build, case), count) in counts {
-        let Some(before) = kept.get(&(build.clone(), case.clone())) else {
-            println!("{case} ({build}): {} instructions, none kept", number(*count as f64));
+    for (case, count) in counts {
+        let Some(before) = kept.get(case) else {
+            println!("{case}: {} instructions, none kept", number(*count as f64));
             continue;
         };
         let change = *count as f64 / *before as f64 - 1.0;
-        let line = format!(
-            "{case} ({build}): {} instructions, {:+.1} %",
-            number(*count as f64),
-            change * 100.0
-        );
+        let line =
+            format!("{case}: {} instructions, {:+.1} %", number(*count as f64), change * 100.0);
         println!("{line}");
         if change > TOLERANCE {
             slower.push(line);

@@ -13,7 +13,7 @@
 mod bill;
 mod document;
 mod engine;
-pub mod instructions;
+mod instructions;
 mod options;
 mod peers;
 mod table;
@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
         return instructions::keep(bless);
     }
     let mut rows = if options.engine { Vec::new() } else { command()? };
-    let binary = build("bench", "engine")?;
+    let binary = build("engine")?;
     let records = engine::time(&binary)?;
     let peers = match &options.peers {
         Some(sizes) => peers::measure(&records, sizes)?,
@@ -75,14 +75,10 @@ fn command() -> anyhow::Result<Vec<Row>> {
     Ok(text.lines().filter(|line| line.starts_with('|')).skip(2).map(Row::rendered).collect())
 }
 
-/// Builds a bench target and tells where it is. `profile` is `bench`, or `build` for an unoptimized
-/// one.
-fn build(profile: &str, name: &str) -> anyhow::Result<PathBuf> {
+/// Builds the bench target `name` of the planner and tells where it is.
+fn build(name: &str) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args([profile, "--package", "aerostat-engine", "--bench", name]);
-    if profile == "bench" {
-        cargo.arg("--no-run");
-    }
+    cargo.args(["bench", "--package", "aerostat-engine", "--bench", name, "--no-run"]);
     let output = cargo
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())

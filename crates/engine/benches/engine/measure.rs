@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::cases::Case;
 use crate::{memory, pods};
 
-/// The steps of a refined plan: what a plan may take that is not made at every change.
-pub const REFINED: u64 = 1_000_000;
 /// A case is measured this long, and this often at most.
 const ENOUGH: (Duration, usize) = (Duration::from_secs(2), 20);
 const AT_LEAST: usize = 3;
+/// What takes longer than this is not measured again.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The best of a few runs.
 pub fn time(case: &Case) -> Value {
@@ -27,8 +27,9 @@ pub fn time(case: &Case) -> Value {
     let ((mut plan, _), first) = timed(&snapshot);
     let peak = memory::peak();
     times.push(first);
-    while times.len() < AT_LEAST
-        || (times.len() < ENOUGH.1 && times.iter().sum::<Duration>() < ENOUGH.0)
+    let spent = |times: &[Duration]| times.iter().sum::<Duration>();
+    while (times.len() < AT_LEAST && spent(&times) < PATIENCE)
+        || (times.len() < ENOUGH.1 && spent(&times) < ENOUGH.0)
     {
         let (again, took) = timed(&snapshot);
         plan = again.0;

@@ -227,6 +227,10 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
         let unplaceable: Vec<u32> = counts.iter().zip(&placeable).map(|(a, b)| a - b).collect();
         let mut packing = match self.solve(&placeable, exact::LARGE) {
             Some(bins) => self.proved(bins, &placeable),
+            None if refine == 0 => {
+                let packing = self.heuristic(&placeable);
+                Packing { bound: self.quick_bound(&placeable), ..packing }
+            }
             None => {
                 let mut known = Some(self.heuristic(&placeable));
                 if placeable.iter().map(|count| u64::from(*count)).sum::<u64>() <= PARITY {
@@ -248,6 +252,46 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             false => self.bound(counts),
         };
         packing
+    }
+
+    /// What these pods cost at least if machines could be bought in fractions and had all but one
+    /// resource for nothing: a bound that costs next to no time.
+    fn quick_bound(&mut self, counts: &[u32]) -> Bound {
+        let dimensions = self.demands.first().map_or(0, |demand| demand.request.len());
+        let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for demand in self.demands {
+            if rates.contains_key(&demand.group) {
+                continue;
+            }
+            let mut least = vec![f64::INFINITY; dimensions];
+            for domain in self.first_domains(demand.group) {
+                let shapes = &self.domains.store(domain).shapes;
+                for item in self.domains.menu(domain) {
+                    for (least, room) in least.iter_mut().zip(&shapes[item.shape].room) {
+                        if *room > 0 {
+                            *least = least.min(item.price.usd() / *room as f64);
+                        }
+                    }
+                }
+            }
+            rates.insert(demand.group, least);
+        }
+        let worth = |dimension: usize| -> Vec<f64> {
+            let of = |(demand, count): (&Demand, &u32)| match rates[&demand.group][dimension] {
+                rate if *count > 0 && rate.is_finite() => {
+                    rate * demand.request[dimension].max(0) as f64
+                }
+                _ => 0.0,
+            };
+            self.demands.iter().zip(counts).map(of).collect()
+        };
+        let total = |worth: &[f64]| -> f64 {
+            worth.iter().zip(counts).map(|(worth, count)| worth * f64::from(*count)).sum()
+        };
+        let bounds = (0..dimensions).map(worth).map(|worth| (total(&worth), worth));
+        let (usd, worth) = bounds.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+        let ignores = vec!["all resources but the scarcest".to_owned()];
+        Bound { usd, worth, ignores }
     }
 
     /// What these pods cost at least.
