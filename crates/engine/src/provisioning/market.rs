@@ -259,8 +259,14 @@ impl<'a> Store<'a> {
         let mut index = BTreeMap::new();
         for key in self.well_known.iter().filter(|key| self.judges(key)) {
             let mut by = ByValue { values: BTreeMap::new(), absent: Bits::empty(count) };
+            let by_type = !matches!(key.as_str(), labels::ZONE | labels::CAPACITY_TYPE);
+            // Offers of one type stand together.
+            let mut last: Option<(usize, Option<&str>)> = None;
             for (at, offer) in self.offers.iter().enumerate() {
-                match self.label(offer, key) {
+                let known = last.filter(|(kind, _)| by_type && *kind == offer.kind);
+                let value = known.map_or_else(|| self.label(offer, key), |(_, value)| value);
+                last = Some((offer.kind, value));
+                match value {
                     None => by.absent.insert(at),
                     Some(value) => match by.values.get_mut(value) {
                         Some(bits) => bits.insert(at),
