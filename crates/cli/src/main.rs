@@ -5,6 +5,7 @@ mod explain;
 mod live;
 mod market;
 mod plan;
+mod planner;
 mod up;
 
 use std::process::ExitCode;

@@ -22,6 +22,7 @@
 //! | `limits` | what pools may still buy |
 //! | `daemons` | what DaemonSets take of each node |
 //! | `residents` | which pods are on which node |
+//! | `twins` | what shares a name and is left out |
 //! | [`cost`] | prices as integers, the fee |
 //!
 //! No clock, randomness, I/O or hash order in here.
@@ -44,5 +45,6 @@ pub mod report;
 mod residents;
 pub mod resources;
 pub mod snapshot;
+mod twins;
 
 pub use plan::plan;

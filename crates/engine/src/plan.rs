@@ -15,6 +15,7 @@ use crate::provisioning::replicas::replicas;
 use crate::report::Report;
 use crate::residents::Residents;
 use crate::snapshot::Snapshot;
+use crate::twins;
 
 /// Decides what to do about a cluster as it is at `now`.
 ///
@@ -28,8 +29,9 @@ use crate::snapshot::Snapshot;
 /// In debug builds, if [`check`](fn@crate::check::check) finds the plan wrong.
 #[must_use = "a plan does nothing by itself"]
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
-    let replicas = replicas(snapshot, &Residents::of(snapshot), now);
-    let rest = without(snapshot, &replicas.terminations);
+    let clear = twins::clear(snapshot);
+    let replicas = replicas(&clear.snapshot, &Residents::of(&clear.snapshot), now);
+    let rest = without(&clear.snapshot, &replicas.terminations);
     let residents = Residents::of(&rest);
     let provisioning = provision(&rest, &residents, now);
     let emptiness = emptiness(&rest, &residents, &provisioning.expecting, now);
@@ -46,8 +48,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         launches: reports,
         unplaced: provisioning.unplaced,
         waiting: provisioning.waiting,
-        pools: problems.chain(replicas.problems).collect(),
+        pools: problems.chain(replicas.problems).chain(clear.problems).collect(),
         kept: emptiness.kept,
+        left_out: clear.left_out.into_iter().chain(provisioning.left_out).collect(),
         certificate: provisioning.certificate,
     };
     #[cfg(debug_assertions)]

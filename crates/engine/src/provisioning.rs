@@ -39,7 +39,7 @@ use self::topology::{Caps, Settled};
 use crate::limits::Headroom;
 use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
-use crate::report::{Certificate, LaunchReport, PoolProblem, Unplaced, Worth};
+use crate::report::{Certificate, LaunchReport, LeftOut, PoolProblem, Unplaced, Worth};
 use crate::residents::Residents;
 use crate::snapshot::{MinValuesPolicy, Pool, Snapshot};
 
@@ -56,6 +56,7 @@ pub(crate) struct Provisioning {
     pub(crate) waiting: Vec<PodKey>,
     pub(crate) problems: Vec<PoolProblem>,
     pub(crate) next: Option<Timestamp>,
+    pub(crate) left_out: Vec<LeftOut>,
     pub(crate) certificate: Certificate,
 }
 
@@ -103,6 +104,7 @@ fn as_required(
     provisioning.unplaced.extend(pending.unplaced);
     provisioning.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
     (provisioning.waiting, provisioning.next) = (pending.waiting, pending.next);
+    provisioning.left_out = pending.left_out;
     provisioning
 }
 

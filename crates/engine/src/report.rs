@@ -23,6 +23,8 @@ pub struct Report {
     pub pools: Vec<PoolProblem>,
     /// Nodes that were looked at for removal and stay, and why.
     pub kept: Vec<Kept>,
+    /// What the snapshot holds and the plan does not heed.
+    pub left_out: Vec<LeftOut>,
     /// How near to the least possible money the launches are.
     pub certificate: Certificate,
 }
@@ -135,6 +137,15 @@ pub struct PoolProblem {
     pub reason: String,
     /// The event's message.
     pub message: String,
+}
+
+/// Something that a plan does not heed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// What: `node a` for example.
+    pub what: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A node that stays.

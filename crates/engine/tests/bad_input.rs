@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use aerostat_engine::plan::Plan;
 use aerostat_engine::report::Report;
+use aerostat_engine::snapshot::Promise;
 use serde_json::{Value, json};
 use world::World;
 use world::read::{Scenario, time};
@@ -218,4 +219,57 @@ fn ten_thousand_pods_that_shun_each_other_get_a_machine_each() {
     let (plan, report) = aerostat_engine::plan(&world.snapshot, time("10:00:00"));
     assert_eq!((plan.launches.len(), report.unplaced.len()), (10_000, 0));
     assert!(plan.launches.iter().all(|launch| launch.pods.len() == 1));
+}
+
+#[test]
+fn twin_pools_nodes_and_types_are_named_and_left_out() {
+    let mut twins = cluster();
+    let mut other = twins["pools"][0].clone();
+    other["metadata"]["name"] = json!("q");
+    twins["pools"].as_array_mut().unwrap().push(other);
+    let mut clear = world(&twins);
+    let twin = clear.snapshot.pools[0].clone();
+    clear.snapshot.pools.insert(0, twin);
+    let (plan, report) = clear.plan(time("10:00:00"));
+    assert!(plan.launches.iter().all(|launch| launch.pool == "q"), "{:?}", plan.launches);
+    assert_eq!(plan.launches.len(), 1);
+    assert!(told(&report).contains("p: another NodePool has the same name"), "{report:?}");
+
+    let mut types = world(&cluster());
+    let pool = &mut types.snapshot.pools[0];
+    let mut kinds = pool.types.to_vec();
+    kinds.push(kinds[0].clone());
+    pool.types = Arc::new(kinds);
+    let (plan, report) = types.plan(time("10:00:00"));
+    assert_eq!(plan.launches, []);
+    assert!(told(&report).contains("more than one instance type is called c1.large"));
+
+    let mut there = cluster();
+    there["steps"][0]["nodes"] =
+        json!([{"name": "n", "pool": "p", "type": "c1.large", "zone": "a"}]);
+    let mut nodes = world(&there);
+    let node = nodes.snapshot.nodes[0].clone();
+    nodes.snapshot.nodes.push(node);
+    let (plan, report) = nodes.plan(time("10:00:00"));
+    assert_eq!((plan.nominations.len(), plan.terminations.len()), (0, 0));
+    assert_eq!(plan.launches.len(), 1);
+    assert_eq!(report.left_out[0].what, "node n");
+}
+
+#[test]
+fn promises_beyond_what_one_plan_is_for_are_told_of() {
+    let mut promising = world(&cluster());
+    let pod = promising.snapshot.pods[0].clone();
+    let owner = aerostat_engine::pod::Owner {
+        kind: "ReplicaSet".to_owned(),
+        name: "many".to_owned(),
+        uid: "many".to_owned(),
+    };
+    let pod = Arc::new(aerostat_engine::pod::Pod { owner: Some(owner), ..(*pod).clone() });
+    promising.snapshot.pods[0] = pod.clone();
+    promising.snapshot.promised.push(Promise { pod, count: u32::MAX });
+    let (plan, report) = promising.plan(time("10:00:00"));
+    assert_eq!(plan.launches.iter().map(|launch| launch.promised).sum::<u32>(), 10_000);
+    assert_eq!(report.left_out[0].what, "promised pods of ReplicaSet/many in default");
+    assert_eq!(report.left_out[0].why, "10000 of 4294967295: one plan is for 10000 at most");
 }

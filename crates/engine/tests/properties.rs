@@ -69,7 +69,7 @@ proptest! {
 
 #[test]
 fn few_pods_with_constraints_cost_what_the_best_plan_costs() {
-    let kinds = Kinds { pods: 6, nodes: false, pool_rules: false };
+    let kinds = Kinds { pods: 6, nodes: false, pool_rules: false, company: false };
     let (mut equal, mut all) = (0, 0);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for _ in 0..60 {

@@ -11,6 +11,7 @@ use aerostat_api::Duration;
 use aerostat_clock::Clock;
 use aerostat_cluster::Cluster;
 use aerostat_cluster::registry::DeleteOptions;
+use aerostat_engine::snapshot::Settings;
 use aerostat_provider::catalog::Catalog;
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
@@ -94,8 +95,8 @@ async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
     let region = Catalog::embedded().region(&scenario.region)?;
     let ca = "(no certificate: nothing listens)\n".to_owned();
     let config = scenario.config.clone();
-    let seed = scenario.seed;
-    let mut world = World::start(WorldOptions { clock, seed, region, config, ca })?;
+    let (seed, settings) = (scenario.seed, Settings::default());
+    let mut world = World::start(WorldOptions { clock, seed, region, config, ca, settings })?;
     let output = Arc::new(Mutex::new(String::new()));
     let decisions = world.decisions().context("nobody else takes the decisions")?;
     let epoch = scenario.epoch;

@@ -33,6 +33,8 @@ pub struct WorldOptions {
     pub config: Config,
     /// The certificate that every pod is told to trust, in PEM.
     pub ca: String,
+    /// How the planner decides.
+    pub settings: Settings,
 }
 
 /// A cluster with Auto Mode, in this process.
@@ -55,7 +57,7 @@ impl World {
     /// If the config names what the region does not have, or if one of the objects that are there
     /// from the start is refused: a fault of this program.
     pub fn start(options: WorldOptions) -> Result<Self, Status> {
-        let WorldOptions { clock, seed, region, config, ca } = options;
+        let WorldOptions { clock, seed, region, config, ca, settings } = options;
         let seeds = Seeds::new(seed);
         let cluster = Cluster::new(&Options { clock, seeds });
         bootstrap::run(&cluster, &ca)?;
@@ -68,13 +70,8 @@ impl World {
         })?;
         let cloud = SimCloud::new(region, clock, seeds, cloud, stock, client.clone());
         let (sender, decisions) = unbounded_channel();
-        let context = Arc::new(Context::new(
-            client.clone(),
-            clock,
-            Arc::new(cloud),
-            Settings::default(),
-            Some(sender),
-        ));
+        let context =
+            Arc::new(Context::new(client.clone(), clock, Arc::new(cloud), settings, Some(sender)));
         // Weakly, since the context has a client of the service.
         let told = Arc::downgrade(&context);
         service.serve_documents(Box::new(move |path| document(&told, path)));

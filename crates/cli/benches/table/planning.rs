@@ -148,6 +148,7 @@ fn world(clock: Clock) -> anyhow::Result<World> {
         seed: 1,
         region: Catalog::embedded().region("ap-northeast-1")?,
         config: Config::default(),
+        settings: aerostat_engine::snapshot::Settings::default(),
         ca: "(no certificate: nothing listens)\n".to_owned(),
     };
     Ok(World::start(options)?)

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use aerostat_engine::snapshot::{PackingRule, Preferences};
 use clap::ValueEnum;
 
 use crate::market::Market;
+use crate::planner::Planner;
 
 /// Tell which nodes pods would get, and what they would cost. No cluster is needed.
 ///
@@ -38,13 +38,8 @@ pub struct Args {
     #[command(flatten)]
     pub market: Market,
 
-    /// By which rule pods are put together on new nodes.
-    #[arg(long, value_enum, default_value_t = Packing::Price)]
-    pub packing: Packing,
-
-    /// What becomes of what pods prefer but do not demand.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = PreferencePolicy::Priced)]
-    pub preference_policy: PreferencePolicy,
+    #[command(flatten)]
+    pub planner: Planner,
 
     /// How to print the plan.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -68,46 +63,6 @@ Examples:
 
 The JSON is a stable interface; its schema is docs/plan.schema.json. The exit code is 0 whenever
 there is a plan, even if some pods are unschedulable, and 1 if the input has a fault.";
-
-/// By which rule pods are put together on new nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Packing {
-    /// For the least money.
-    Price,
-    /// As Karpenter does, to compare with.
-    Karpenter,
-}
-
-impl From<Packing> for PackingRule {
-    fn from(packing: Packing) -> Self {
-        match packing {
-            Packing::Price => Self::Price,
-            Packing::Karpenter => Self::Karpenter,
-        }
-    }
-}
-
-/// What becomes of what pods prefer but do not demand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum PreferencePolicy {
-    /// It is a demand for as long as it can be met.
-    Respect,
-    /// It does not count.
-    Ignore,
-    /// It is met where that costs nothing or little.
-    Priced,
-}
-
-impl From<PreferencePolicy> for Preferences {
-    fn from(policy: PreferencePolicy) -> Self {
-        match policy {
-            PreferencePolicy::Respect => Self::Respect,
-            PreferencePolicy::Ignore => Self::Ignore,
-            PreferencePolicy::Priced => Self::Priced,
-        }
-    }
-}
 
 /// How to print the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

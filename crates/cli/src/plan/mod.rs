@@ -24,7 +24,6 @@ use aerostat_cluster::http;
 use aerostat_controllers::snapshot::{self, Memory};
 use aerostat_controllers::{Context as Controllers, index::Index};
 use aerostat_engine::pod::{Pod, PodKey};
-use aerostat_engine::snapshot::Settings;
 use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
 use anyhow::{Context, bail};
@@ -100,11 +99,7 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
 
     let (seeds, timings, stock) = (Seeds::new(0), Timings::default(), Stock::default());
     let cloud = SimCloud::new(region, clock, seeds, timings, stock, client.clone());
-    let settings = Settings {
-        packing: args.packing.into(),
-        preferences: args.preference_policy.into(),
-        ..Settings::default()
-    };
+    let settings = args.planner.settings();
     let context = Controllers::new(client, clock, Arc::new(cloud), settings, None);
     *context.index() = index;
     let snapshot = snapshot::take(&context, &mut Memory::default());

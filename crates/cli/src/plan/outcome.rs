@@ -20,8 +20,12 @@ pub struct Outcome {
     pub total_price_per_hour: f64,
     /// USD per hour that any plan costs at least; absent if it was not computed.
     pub lower_bound_per_hour: Option<f64>,
-    /// By how much the total is above the lower bound: 0.02 for 2 %.
+    /// By how much the total is above the lower bound: 0.02 for 2 %. Absent if the bound is 0 and
+    /// the total is not.
     pub gap: Option<f64>,
+    /// Constraints that the bound leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bound_ignores: Vec<String>,
     /// Pods without a place.
     pub unschedulable: Vec<Unschedulable>,
 }
@@ -113,13 +117,15 @@ impl Outcome {
             |(key, pod)| Unschedulable { pod: name(key), reasons: vec![why_not(pod).to_owned()] },
         ));
         unschedulable.sort_by(|a, b| a.pod.cmp(&b.pod));
+        let certificate = &report.certificate;
         let total: f64 = nodes.iter().map(|node| node.price_per_hour).sum();
         Self {
             nodes,
             existing_nodes,
             total_price_per_hour: micro(total),
-            lower_bound_per_hour: Some(micro(report.certificate.lower_bound_per_hour)),
-            gap: Some(micro(report.certificate.gap)),
+            lower_bound_per_hour: Some(micro(certificate.lower_bound_per_hour)),
+            gap: (certificate.gap < f64::MAX).then(|| micro(certificate.gap)),
+            bound_ignores: certificate.ignores.clone(),
             unschedulable,
         }
     }

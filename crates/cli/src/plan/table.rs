@@ -64,7 +64,11 @@ fn price(outcome: &Outcome) -> String {
     if let (Some(bound), Some(gap)) = (outcome.lower_bound_per_hour, outcome.gap) {
         text += &format!("; no plan costs less than ${}/h (gap {:.1} %)", usd(bound), gap * 100.0);
     }
-    text + "\n"
+    text.push('\n');
+    if !outcome.bound_ignores.is_empty() {
+        text += &format!("bound ignores: {}\n", outcome.bound_ignores.join(", "));
+    }
+    text
 }
 
 fn unschedulable(outcome: &Outcome) -> String {
@@ -107,4 +111,26 @@ fn align(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_says_what_it_ignores_and_one_of_nothing_has_no_gap() {
+        let mut outcome = Outcome {
+            nodes: Vec::new(),
+            existing_nodes: Vec::new(),
+            total_price_per_hour: 0.5,
+            lower_bound_per_hour: Some(0.0),
+            gap: None,
+            bound_ignores: vec!["limits".to_owned(), "spread".to_owned()],
+            unschedulable: Vec::new(),
+        };
+        let told = "$0.5000/h for 0 new nodes with 0 pods\n";
+        assert_eq!(render(&outcome), format!("{told}bound ignores: limits, spread\n"));
+        outcome.bound_ignores.clear();
+        assert_eq!(render(&outcome), told);
+    }
 }

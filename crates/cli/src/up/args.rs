@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use crate::market::Market;
+use crate::planner::Planner;
 
 /// Start an embedded Kubernetes cluster with Auto Mode, for your own kubectl.
 ///
@@ -29,6 +30,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub market: Market,
+
+    #[command(flatten)]
+    pub planner: Planner,
 
     /// Seed of generated names and tie-breaks; the time of day if not given.
     #[arg(long, value_name = "NUMBER")]

@@ -50,7 +50,8 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let seed = args.seed.unwrap_or_else(|| clock.now().as_nanosecond().unsigned_abs() as u64);
     let region_name = region.name.clone();
     let ca = credentials.authority().to_owned();
-    let mut world = World::start(WorldOptions { clock, seed, region, config, ca })
+    let settings = args.planner.settings();
+    let mut world = World::start(WorldOptions { clock, seed, region, config, ca, settings })
         .context("the cluster cannot be set up")?;
     for manifest in &manifests {
         manifest.check(&world.cluster, &manifests)?;

@@ -9,9 +9,9 @@ use super::class::{self, Class};
 use super::preemption;
 use super::topology::sets::Sets;
 use crate::pod::{Pod, PodKey};
-use crate::report::Unplaced;
+use crate::report::{LeftOut, Unplaced};
 use crate::residents::Residents;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Promise, Snapshot};
 
 /// The pods that a plan is about.
 pub(crate) struct Pending<'a> {
@@ -25,7 +25,13 @@ pub(crate) struct Pending<'a> {
     pub(crate) unplaced: Vec<Unplaced>,
     /// When the first of those that wait has waited long enough.
     pub(crate) next: Option<Timestamp>,
+    /// Promised pods that are too many for one plan.
+    pub(crate) left_out: Vec<LeftOut>,
 }
+
+/// How many promised pods one plan provides for at most: when some of them are there, the next plan
+/// goes on with the others.
+const PROMISED_AT_ONCE: u32 = 10_000;
 
 impl Pending<'_> {
     /// Names classes by how their pods were in `origin`, of which `snapshot` was made pod by pod.
@@ -56,7 +62,8 @@ pub(crate) fn pending<'a>(
     let asking = asking.chain(snapshot.promised.iter().map(|promise| &promise.pod));
     let sets = Sets::of(asking.map(|pod| &**pod), residents.all(), &snapshot.namespaces);
     let (classes, waiting, unplaced) = (Vec::new(), Vec::new(), Vec::new());
-    let mut found = Pending { classes, sets, waiting, unplaced, next: None };
+    let left_out = Vec::new();
+    let mut found = Pending { classes, sets, waiting, unplaced, next: None, left_out };
     let (mut due, mut hopeful, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let twins = twins(&snapshot.pods);
     for pod in snapshot.pods.iter().filter(|pod| is_provisionable(pod)) {
@@ -98,7 +105,19 @@ pub(crate) fn pending<'a>(
     };
     let siblings = fresh.into_iter().filter(|pod| belongs(pod));
     let promised = snapshot.promised.iter().filter(|p| p.count > 0 && belongs(&p.pod));
-    let promised: Vec<_> = promised.map(|promise| (&promise.pod, promise.count)).collect();
+    let mut left = PROMISED_AT_ONCE;
+    let mut within = |promise: &'a Promise| {
+        let count = promise.count.min(left);
+        left -= count;
+        if count < promise.count {
+            let pod = &promise.pod;
+            let (all, what) = (promise.count, format!("promised pods of {}", name(pod)));
+            let why = format!("{count} of {all}: one plan is for {PROMISED_AT_ONCE} at most");
+            found.left_out.push(LeftOut { what, why });
+        }
+        (&promise.pod, count)
+    };
+    let promised: Vec<_> = promised.map(&mut within).filter(|(_, count)| *count > 0).collect();
     due.extend(siblings);
     found.classes = class::fold(due.into_iter(), promised.into_iter(), &mut found.sets);
     found
@@ -129,6 +148,12 @@ fn unsupported(pod: &Pod) -> Option<String> {
 
 fn key(pod: &Pod) -> PodKey {
     (pod.namespace.clone(), pod.name.clone())
+}
+
+/// A pod, or who promised it if it has no name yet.
+fn name(pod: &Pod) -> String {
+    let owner = pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name));
+    format!("{} in {}", owner.as_ref().unwrap_or(&pod.name), pod.namespace)
 }
 
 fn after(time: Timestamp, delay: SignedDuration) -> Timestamp {

@@ -41,10 +41,12 @@ pub struct Kinds {
     pub nodes: bool,
     /// Whether pools have limits, weights and minValues.
     pub pool_rules: bool,
+    /// Whether pods may have affinity, anti-affinity and spread constraints.
+    pub company: bool,
 }
 
 /// A cluster with everything that it may hold.
-pub const ALL: Kinds = Kinds { pods: 24, nodes: true, pool_rules: true };
+pub const ALL: Kinds = Kinds { pods: 24, nodes: true, pool_rules: true, company: true };
 
 /// Makes up a cluster, spoils every second one, and plans for it: the plan is right and the same
 /// every time, and every pod that waits is told of.
@@ -92,7 +94,10 @@ pub fn snapshot(bytes: &mut Bytes<'_>, kinds: Kinds) -> Snapshot {
             let node = node(bytes, number, &types);
             for resident in 0..bytes.below(4) {
                 let name = format!("resident-{number}-{resident}");
-                let pod = Pod { node: Some(node.node.name.clone()), ..pods::pod(bytes, &name) };
+                let pod = Pod {
+                    node: Some(node.node.name.clone()),
+                    ..pods::pod(bytes, &name, kinds.company)
+                };
                 // What runs there has room there.
                 let requests =
                     Resources { cpu: 100, memory: 1 << 27, pods: 1, ..Default::default() };
@@ -103,7 +108,7 @@ pub fn snapshot(bytes: &mut Bytes<'_>, kinds: Kinds) -> Snapshot {
     }
     let mut left = kinds.pods;
     for class in 0..1 + bytes.below(5) {
-        let sample = pods::pod(bytes, &format!("sample-{class}"));
+        let sample = pods::pod(bytes, &format!("sample-{class}"), kinds.company);
         let count = (1 + bytes.below(8)).min(left);
         left -= count;
         for number in 0..count {

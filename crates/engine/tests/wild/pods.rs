@@ -11,8 +11,8 @@ use super::{Bytes, DEDICATED};
 const APPS: [&str; 3] = ["x", "y", "z"];
 const KEYS: [&str; 3] = [labels::HOSTNAME, labels::ZONE, labels::CAPACITY_TYPE];
 
-/// A pod that waits.
-pub(super) fn pod(bytes: &mut Bytes<'_>, name: &str) -> Pod {
+/// A pod that waits; `has_company` if it may want something of other pods.
+pub(super) fn pod(bytes: &mut Bytes<'_>, name: &str, has_company: bool) -> Pod {
     let app = *bytes.one(&APPS);
     let cpu = format!("{}m", bytes.one(&[500, 100, 250, 1000, 1900, 3500]));
     let memory = format!("{}Mi", bytes.one(&[512, 128, 1000, 3000, 7000]));
@@ -39,6 +39,9 @@ pub(super) fn pod(bytes: &mut Bytes<'_>, name: &str) -> Pod {
         "name": "c", "ports": ports,
         "resources": {"requests": {"cpu": cpu, "memory": memory}},
     }]);
+    if has_company && bytes.rarely(3) {
+        company(bytes, &mut spec, app, name);
+    }
     let pod: core::Pod = serde_json::from_value(json!({
         "metadata": {"name": name, "namespace": "default", "labels": {"app": app, "class": name}},
         "spec": spec,
@@ -63,9 +66,11 @@ fn company(bytes: &mut Bytes<'_>, spec: &mut Value, app: &str, class: &str) {
     let selector = json!({"matchLabels": {"app": whom}});
     let term = json!({"requiredDuringSchedulingIgnoredDuringExecution":
         [{"topologyKey": key, "labelSelector": selector}]});
-    // Pods that others shun and that shun nobody go where they like: they are not made up here.
+    // Its own kind, or whoever has the label.
+    let shunned =
+        if bytes.rarely(2) { selector.clone() } else { json!({"matchLabels": {"class": class}}) };
     let apart = json!({"requiredDuringSchedulingIgnoredDuringExecution":
-        [{"topologyKey": key, "labelSelector": {"matchLabels": {"class": class}}}]});
+        [{"topologyKey": key, "labelSelector": shunned}]});
     match bytes.below(4) {
         0 => {
             spec["topologySpreadConstraints"] = json!([{
@@ -105,7 +110,7 @@ fn expression(key: &str, operator: &str, values: &[&str]) -> Value {
 
 /// A pod as a DaemonSet would create it.
 pub(super) fn daemon(bytes: &mut Bytes<'_>) -> Pod {
-    let pod = pod(bytes, "daemon");
+    let pod = pod(bytes, "daemon", false);
     let mut constraints = pod.constraints;
     constraints.pod_affinity.clear();
     constraints.pod_anti_affinity.clear();

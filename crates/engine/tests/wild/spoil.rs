@@ -44,8 +44,16 @@ pub fn spoil(snapshot: &mut Snapshot, bytes: &mut Bytes<'_>) {
                     term.topology_key = (*bytes.one(&["", "nowhere", "team"])).to_owned();
                 }
             }),
-            // Two pods of one name.
-            3 => snapshot.pods.extend(snapshot.pods.first().cloned()),
+            // Two of one name.
+            3 => match bytes.below(4) {
+                0 => snapshot.pods.extend(snapshot.pods.first().cloned()),
+                1 => snapshot.pools.extend(snapshot.pools.first().cloned()),
+                2 => snapshot.nodes.extend(snapshot.nodes.first().cloned()),
+                _ => pool(snapshot, bytes, |pool, _| {
+                    let types = Arc::make_mut(&mut pool.types);
+                    types.extend(types.first().cloned());
+                }),
+            },
             4 => kind(snapshot, bytes, |kind, bytes| {
                 for offering in &mut kind.offerings {
                     offering.price = *bytes.one(&PRICES);

@@ -11,6 +11,7 @@ use super::Item;
 use super::hosts::Hosts;
 use super::sets::Terms;
 use crate::pod::{Constraints, Pod};
+use crate::predicates;
 use crate::provisioning::class::{Class, by_constraints};
 use crate::provisioning::lot::Lot;
 use crate::provisioning::tally::Rule;
@@ -33,11 +34,14 @@ pub(super) fn items(classes: impl Iterator<Item = Class>, hosts: &Hosts) -> Vec<
         match bundles.get(set).map(|at| &mut items[*at]) {
             None => {
                 bundles.insert(*set, items.len());
+                // The rest may follow, and is told why it cannot.
+                let (class, rest) = with_a_port(&class);
                 let mut item = single(&class);
                 item.lot.bundle = true;
                 item.lot.sample =
                     Arc::new(whole(&class.sample, &class.sample.requests.times(class.count())));
                 items.push(item);
+                items.extend(rest.as_ref().map(single));
             }
             Some(item) => {
                 if !join(item, &class) {
@@ -48,6 +52,16 @@ pub(super) fn items(classes: impl Iterator<Item = Class>, hosts: &Hosts) -> Vec<
         }
     }
     items
+}
+
+/// The pods that can share a machine, and the others: of those that ask for a host port one can.
+fn with_a_port(class: &Class) -> (Class, Option<Class>) {
+    if class.sample.constraints.host_ports.is_empty() || class.count() < 2 {
+        return (class.clone(), None);
+    }
+    let (mut one, mut rest) = (class.emptied(), class.clone());
+    (one.pods, one.promised) = rest.take(1);
+    (one, Some(rest))
 }
 
 fn single(class: &Class) -> Item {
@@ -61,6 +75,11 @@ fn single(class: &Class) -> Item {
 /// Adds a class to a bundle; `false` if it cannot be on one machine with it.
 fn join(item: &mut Item, class: &Class) -> bool {
     let mine = &item.lot.sample;
+    let ports = &class.sample.constraints.host_ports;
+    let is_taken = predicates::ports_clash(ports, &mine.constraints.host_ports);
+    if is_taken || !ports.is_empty() && class.count() > 1 {
+        return false;
+    }
     let Some(constraints) = meet(&mine.constraints, &class.sample.constraints) else {
         return false;
     };
