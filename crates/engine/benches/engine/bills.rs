@@ -2,8 +2,18 @@
 
 use serde_json::json;
 
-use crate::market;
+use crate::market::{self, Pair};
 use crate::measure::timed;
+
+/// What may be paid for each dollar that is needed at least.
+fn goal(pair: &Pair) -> f64 {
+    match pair.placed {
+        _ if pair.catalog.starts_with("gpu") => 1.05,
+        20_000.. => 1.005,
+        1000.. => 1.02,
+        _ => 1.05,
+    }
+}
 
 /// Prints a line for each pair of a workload and a catalog.
 pub fn print() {
@@ -21,7 +31,7 @@ pub fn print() {
         let line = json!({
             "catalog": pair.catalog, "workload": pair.workload, "pods": pair.placed,
             "placed": placed, "nodes": plan.launches.len(), "usd": usd,
-            "bound": own.max(pair.fluid_bound - 0.005), "goal": pair.most(),
+            "bound": own.max(pair.fluid_bound - 0.005), "goal": goal(&pair),
             "karpenterNodes": pair.karpenter_nodes, "karpenterUsd": pair.karpenter,
             "firstUsd": first.certificate.price_per_hour, "millis": took.as_secs_f64() * 1e3,
         });
