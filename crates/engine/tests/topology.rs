@@ -386,6 +386,18 @@ fn all_terms_of_an_affinity_are_about_the_same_pods() {
 }
 
 #[test]
+fn domains_that_only_others_may_open_count_for_a_spread() {
+    const APART: usize = 2;
+    const SPREAD: usize = 3;
+    // The first have to be on spot machines, of which there are none in z3. The fourth opens z3.
+    let kept_off = (vec![(SPREAD, 0, 1, 1), (APART, 2, 0, 1)], 1, 3, 1, 0);
+    let opens = (vec![(SPREAD, 0, 1, 1)], 0, 1, 1, 0);
+    let runs = (Vec::new(), 0, 1, 1, 1);
+    let (_, report) = plan(&mut crowd(&[kept_off, opens, runs]));
+    assert_eq!(report.unplaced.len(), 1, "{:?}", report.unplaced);
+}
+
+#[test]
 fn a_bundle_counts_with_all_its_pods() {
     const TOGETHER: usize = 1;
     const SPREAD: usize = 3;

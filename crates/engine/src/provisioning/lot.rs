@@ -43,6 +43,13 @@ impl Lot {
         Self { sample, rule, pins: Vec::new(), bundle: false, parts: vec![class] }
     }
 
+    /// The lot, of which only the sample is left here.
+    pub(crate) fn taken(&mut self) -> Self {
+        let parts = std::mem::take(&mut self.parts);
+        let (rule, pins) = (std::mem::take(&mut self.rule), std::mem::take(&mut self.pins));
+        Self { sample: self.sample.clone(), rule, pins, bundle: self.bundle, parts }
+    }
+
     /// How many units there are.
     pub(crate) fn count(&self) -> u32 {
         let pods = self.pods();

@@ -58,15 +58,17 @@ pub(crate) fn pending<'a>(
 ) -> Pending<'a> {
     let grace = SignedDuration::try_from(snapshot.settings.preemption_grace)
         .unwrap_or(SignedDuration::ZERO);
-    let asking = snapshot.pods.iter().filter(|pod| is_provisionable(pod));
-    let asking = asking.chain(snapshot.promised.iter().map(|promise| &promise.pod));
+    let candidates: Vec<&Arc<Pod>> =
+        snapshot.pods.iter().filter(|pod| is_provisionable(pod)).collect();
+    let promised = snapshot.promised.iter().map(|promise| &promise.pod);
+    let asking = candidates.iter().copied().chain(promised);
     let sets = Sets::of(asking.map(|pod| &**pod), residents.all(), &snapshot.namespaces);
     let (classes, waiting, unplaced) = (Vec::new(), Vec::new(), Vec::new());
     let left_out = Vec::new();
     let mut found = Pending { classes, sets, waiting, unplaced, next: None, left_out };
     let (mut due, mut hopeful, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let twins = twins(&snapshot.pods);
-    for pod in snapshot.pods.iter().filter(|pod| is_provisionable(pod)) {
+    for pod in candidates {
         if !twins.is_empty() && twins.contains(&key(pod)) {
             let message = "another pod has the same namespace and name".to_owned();
             let reasons = Vec::new();

@@ -113,6 +113,8 @@ pub(crate) fn settle<'a>(
         places: Places::new(snapshot, residents, offered),
         board,
         caps,
+        found_caps: Caps::new(),
+        is_short: false,
         hosts: &hosts,
         items: items.into_iter().map(Some).collect(),
         settled,
@@ -158,10 +160,17 @@ impl Item {
     }
 }
 
+/// How often an item is settled anew because one key refuses what another has given.
+const RETRIES: usize = 8;
+
 struct Settler<'c, 'a, 'r> {
     places: Places<'a, 'r>,
     board: Board,
     caps: &'c Caps,
+    /// Caps that were found out while settling.
+    found_caps: Caps,
+    /// Whether pods were refused that another key had given a value.
+    is_short: bool,
     hosts: &'c Hosts,
     items: Vec<Option<Item>>,
     settled: Settled,
@@ -170,13 +179,30 @@ struct Settler<'c, 'a, 'r> {
 
 impl Settler<'_, '_, '_> {
     fn settle(&mut self, at: usize) {
-        let Some(item) = self.items[at].take() else { return };
+        let Some(mut item) = self.items[at].take() else { return };
+        let mut lot = item.lot.taken();
         let mut keys = item.keys();
         keys.extend(self.board.concerning(&item.sets));
-        let mut shares = vec![Share { lot: item.lot.clone(), counted: Vec::new() }];
-        for key in &keys {
-            let split = |share| self.split(&item, share, key);
-            shares = shares.into_iter().flat_map(split).collect();
+        let spreads = item.terms.spread.iter().any(|term| term.key != HOSTNAME);
+        let mut shares = Vec::new();
+        for left in (0..RETRIES).rev() {
+            // Pods that a later key refuses may have made room for others by an earlier one.
+            let is_last = left == 0 || !spreads || keys.len() < 2;
+            let before = (!is_last).then(|| {
+                let Settled { given, refused, .. } = &self.settled;
+                (lot.clone(), self.board.clone(), given.clone(), refused.len())
+            });
+            self.is_short = false;
+            shares = vec![Share { lot, counted: Vec::new() }];
+            for key in &keys {
+                let split = |share| self.split(&item, share, key);
+                shares = shares.into_iter().flat_map(split).collect();
+            }
+            let Some((whole, board, given, refused)) = before.filter(|_| self.is_short) else {
+                break;
+            };
+            (lot, self.board, self.settled.given) = (whole, board, given);
+            self.settled.refused.truncate(refused);
         }
         for (key, set) in item.terms.anti.iter().filter(|(key, _)| key != HOSTNAME) {
             self.board.avoided(key, *set);
@@ -215,9 +241,12 @@ impl Settler<'_, '_, '_> {
         let memories = self.places.remembered(&lot, key);
         let remembered = by_place(&mut |value| memories.at(value));
         let index = lot.parts.first().map_or(0, |part| part.index);
-        let caps = self.caps;
-        let cap = |value: &str| caps.get(&(index, key.to_owned(), value.to_owned())).copied();
-        let caps = by_place(&mut |value| cap(value).unwrap_or(u32::MAX));
+        let (caps, found) = (self.caps, &self.found_caps);
+        let caps = by_place(&mut |value| {
+            let at = (index, key.to_owned(), value.to_owned());
+            let most = [caps.get(&at), found.get(&at)].into_iter().flatten().min();
+            most.copied().unwrap_or(u32::MAX)
+        });
         let suits = places.iter().map(|place| self.followers(item, key, &place.value)).collect();
         let single = item.terms.spread.iter().all(|term| term.key != key);
         let rooms = places.iter().map(|place| match single || place.cost.is_none() {
@@ -225,6 +254,7 @@ impl Settler<'_, '_, '_> {
             false => 0,
         });
         let rooms = rooms.collect();
+        let open = self.places.of(&item.lot.sample, key);
         let asking = Asking {
             sample: &lot.sample,
             origin: &item.lot.sample,
@@ -236,6 +266,7 @@ impl Settler<'_, '_, '_> {
             caps,
             suits,
             rooms,
+            open: open.iter().map(|place| place.value.clone()).collect(),
             others: self.places.all(key),
         };
         let (shares, why) = share_out(&mut self.board, key, &places, &asking);
@@ -251,8 +282,12 @@ impl Settler<'_, '_, '_> {
             let refused = rest.iter().map(Class::count).fold(0, u32::saturating_add);
             self.take_back(item, &counted, refused);
             for Counted { key, value, .. } in &counted {
-                let given = self.settled.given.get_mut(&(index, key.clone(), value.clone()));
-                given.into_iter().for_each(|given| *given = given.saturating_sub(refused));
+                let at = (index, key.clone(), value.clone());
+                if let Some(given) = self.settled.given.get_mut(&at) {
+                    *given = given.saturating_sub(refused);
+                    self.found_caps.insert(at, *given);
+                    self.is_short = true;
+                }
             }
         }
         if let Some(why) = why {

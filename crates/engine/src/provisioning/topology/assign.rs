@@ -37,8 +37,10 @@ pub(crate) struct Asking<'i> {
     pub(crate) suits: Vec<u64>,
     /// By place: how many units the nodes that are there have room for.
     pub(crate) rooms: Vec<u32>,
-    /// Domains besides the places that count for spread constraints: those that the pool could
-    /// make for others.
+    /// Places of pods that are not kept to values of other keys. They count for spread constraints.
+    pub(crate) open: Vec<String>,
+    /// Domains that pools could make for others. They count for spread constraints that look at
+    /// nodes that the pods cannot use.
     pub(crate) others: Vec<String>,
 }
 
@@ -124,7 +126,7 @@ impl<'i, 'b> Split<'i, 'b> {
             let counts = board.get(key, counter);
             let is_place = |value: &String| places.iter().any(|place| place.value == *value);
             let known = counts.counts.keys().filter(|value| !is_place(value));
-            let others = if term.honors_affinity { &[][..] } else { &asking.others };
+            let others = if term.honors_affinity { &asking.open } else { &asking.others };
             let new = others.iter().filter(|v| !is_place(v) && !counts.counts.contains_key(*v));
             let elsewhere: Vec<u32> = known.chain(new).map(|value| counts.at(value)).collect();
             let domains = u32::try_from(elsewhere.len() + places.len()).unwrap_or(u32::MAX);
@@ -177,16 +179,14 @@ impl<'i, 'b> Split<'i, 'b> {
         let mut counts: Vec<Vec<u32>> = self.spreads.iter().map(|s| s.counts.clone()).collect();
         let mut given = vec![0_u32; self.places.len()];
         let mut home: Option<usize> = None;
+        let mut least: Vec<u32> = vec![0; self.spreads.len()];
         for _ in 0..self.asking.count {
-            let least: Vec<u32> = self
-                .spreads
-                .iter()
-                .zip(&counts)
-                .map(|(spread, counts)| match spread.is_short {
-                    true => 0,
-                    false => counts.iter().copied().min().unwrap_or(0).min(spread.elsewhere),
-                })
-                .collect();
+            for ((least, spread), counts) in least.iter_mut().zip(&self.spreads).zip(&counts) {
+                if !spread.is_short {
+                    let fewest = counts.iter().copied().min().unwrap_or(0);
+                    *least = fewest.min(spread.elsewhere);
+                }
+            }
             let may = |at: &usize| {
                 given[*at] < self.cap(*at)
                     && !(shy && given[*at] > 0)

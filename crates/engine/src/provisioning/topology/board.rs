@@ -77,13 +77,13 @@ pub(crate) struct Counter {
 }
 
 /// All counts, by key.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Board {
     keys: BTreeMap<String, Domains>,
 }
 
 /// The counts of one key.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Domains {
     counters: Vec<Counter>,
     /// Counters by set.
