@@ -429,7 +429,7 @@ proptest! {
     fn plans_are_sound(
         groups in proptest::collection::vec(
             (
-                proptest::collection::vec((0..4_usize, 0..3_usize, 0..3_usize, 1..3_usize), 0..3),
+                proptest::collection::vec((0..4_usize, 0..3_usize, 0..3_usize, 1..3_usize), 0..2),
                 0..3_usize, 1..5_u32, 1..3_u32, 0..4_usize,
             ),
             1..10,
