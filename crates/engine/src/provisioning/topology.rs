@@ -408,12 +408,14 @@ fn divide(
 
 /// Samples that are kept to domains, each made once: pod, key, values and the result.
 #[derive(Default)]
-struct Kept(Distinct<(Arc<Pod>, String, Vec<String>, Arc<Pod>)>);
+struct Kept(Distinct<KeptPod>);
+
+type KeptPod = (Arc<Pod>, String, Vec<String>, Arc<Pod>);
 
 impl Kept {
     fn to(&mut self, pod: &Arc<Pod>, key: &str, values: &[String]) -> Arc<Pod> {
         let print = fingerprint(&(pod.priority, need(pod), key, values));
-        let same = |known: &(Arc<Pod>, String, Vec<String>, Arc<Pod>)| {
+        let same = |known: &KeptPod| {
             (known.1.as_str(), known.2.as_slice()) == (key, values)
                 && known.0.priority == pod.priority
                 && is_like(&known.0, pod)
