@@ -398,6 +398,15 @@ fn domains_that_only_others_may_open_count_for_a_spread() {
 }
 
 #[test]
+fn pods_that_want_to_be_together_and_apart_get_nothing() {
+    const TOGETHER: usize = 1;
+    const APART: usize = 2;
+    let torn = (vec![(APART, 0, 2, 1), (TOGETHER, 1, 2, 1)], 2, 2, 1, 0);
+    let (_, report) = plan(&mut crowd(&[torn]));
+    assert_eq!(report.unplaced.len(), 2);
+}
+
+#[test]
 fn a_bundle_counts_with_all_its_pods() {
     const TOGETHER: usize = 1;
     const SPREAD: usize = 3;

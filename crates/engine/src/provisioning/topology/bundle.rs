@@ -26,7 +26,10 @@ pub(super) fn items(classes: impl Iterator<Item = Class>, hosts: &Hosts) -> Vec<
     let mut bundles: BTreeMap<usize, usize> = BTreeMap::new();
     for class in classes {
         let mut needs = class.terms.affinity.iter().filter(|(key, _)| key == HOSTNAME);
-        let own = |set: usize| class.sets.contains(&set) && !hosts.is_present(set);
+        // Several that shun each other cannot be one unit, however much they want to be together.
+        let shuns_own =
+            class.count() > 1 && class.terms.anti.iter().any(|(_, set)| class.sets.contains(set));
+        let own = |set: usize| class.sets.contains(&set) && !hosts.is_present(set) && !shuns_own;
         let Some((_, set)) = needs.find(|(_, set)| own(*set)) else {
             items.push(single(&class));
             continue;
