@@ -1,4 +1,4 @@
-//! What one machine can carry at most, by worth: in fractions of pods, and in whole pods.
+//! What one machine can carry at most, by worth, in fractions of pods.
 
 use super::{SIZES, Size};
 
@@ -37,11 +37,18 @@ pub(crate) fn dot(a: &[f64; SIZES], b: &[f64; SIZES]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Fills a machine with fractions of pods: a linear program with a row for each dimension.
+/// Fills an empty machine with fractions of pods.
 pub(crate) fn fraction(items: &[Item]) -> Fraction {
+    let items: Vec<&Item> = items.iter().collect();
+    fraction_in(&items, &[1.0; SIZES])
+}
+
+/// Fills what is left of a machine, in shares of it, with fractions of pods: a linear program with
+/// a row for each dimension.
+pub(crate) fn fraction_in(items: &[&Item], rest: &[f64; SIZES]) -> Fraction {
     let mut inverse = [[0.0; SIZES]; SIZES];
     (0..SIZES).for_each(|at| inverse[at][at] = 1.0);
-    let mut amounts = [1.0_f64; SIZES];
+    let mut amounts = *rest;
     let mut basis: [Option<usize>; SIZES] = [None; SIZES];
     let mut rates = [0.0; SIZES];
     for _ in 0..EXCHANGES {
@@ -92,7 +99,7 @@ pub(crate) fn fraction(items: &[Item]) -> Fraction {
 }
 
 /// Raises rates until no pod is worth more than its shares.
-fn cover(items: &[Item], rates: &mut [f64; SIZES]) {
+fn cover(items: &[&Item], rates: &mut [f64; SIZES]) {
     let mut factor: f64 = 1.0;
     for item in items.iter().filter(|item| item.worth > 0.0) {
         let value = dot(rates, &item.share);
@@ -108,137 +115,9 @@ fn cover(items: &[Item], rates: &mut [f64; SIZES]) {
     rates.iter_mut().for_each(|rate| *rate *= factor);
 }
 
-/// The best filling of a machine with whole pods that was found.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Whole {
-    pub(crate) worth: f64,
-    /// No filling is worth more.
-    pub(crate) most: f64,
-    pub(crate) carries: Vec<(usize, u32)>,
-    /// Steps that the search took.
-    pub(crate) steps: usize,
-}
-
-/// Fills a machine with whole pods, by branch and bound within `steps`. `rates` are those of the
-/// machine in fractions.
-pub(crate) fn whole(
-    mut items: Vec<Item>,
-    room: &Size,
-    rates: &[f64; SIZES],
-    steps: usize,
-) -> Whole {
-    let density = |item: &Item| item.worth / dot(rates, &item.share).max(1e-300);
-    items.retain(|item| item.worth > 0.0 && item.most > 0);
-    items.sort_by(|a, b| {
-        let size = |item: &Item| dot(rates, &item.share);
-        density(b).total_cmp(&density(a)).then(size(b).total_cmp(&size(a)))
-    });
-    let densities: Vec<f64> = items.iter().map(density).collect();
-    let mut search = Search {
-        counts: vec![0; items.len()],
-        best: vec![0; items.len()],
-        items: &items,
-        densities: &densities,
-        rates,
-        worth: 0.0,
-        open: 0.0,
-        steps,
-    };
-    search.fill(0, *room, rates.iter().sum(), 0.0);
-    let carries = items.iter().zip(&search.best).filter(|(_, count)| **count > 0);
-    Whole {
-        steps: steps - search.steps,
-        worth: search.worth,
-        most: search.worth.max(search.open),
-        carries: carries.map(|(item, count)| (item.class, *count)).collect(),
-    }
-}
-
-struct Search<'s> {
-    items: &'s [Item],
-    densities: &'s [f64],
-    rates: &'s [f64; SIZES],
-    counts: Vec<u32>,
-    best: Vec<u32>,
-    worth: f64,
-    /// What the branches that were not looked at could be worth.
-    open: f64,
-    steps: usize,
-}
-
-impl Search<'_> {
-    /// Tries the items from `at` on; `rest` is what the room that is left is worth by the rates.
-    fn fill(&mut self, at: usize, room: Size, rest: f64, worth: f64) {
-        if worth > self.worth * (1.0 + 1e-12) {
-            self.worth = worth;
-            self.best.clone_from(&self.counts);
-        }
-        let Some(item) = self.items.get(at) else { return };
-        if self.steps == 0 {
-            self.open = self.open.max(worth + self.densities[at] * rest);
-            return;
-        }
-        self.steps -= 1;
-        let fit = fits(&room, &item.size).min(item.most);
-        let share = dot(self.rates, &item.share);
-        let next = self.densities.get(at + 1).copied().unwrap_or(0.0);
-        let mut left = room;
-        (0..SIZES).for_each(|d| left[d] -= item.size[d] * i64::from(fit));
-        for count in (0..=fit).rev() {
-            let (rest, worth) =
-                ((rest - share * f64::from(count)).max(0.0), worth + item.worth * f64::from(count));
-            // Fewer of this one leave room for others that are worth less.
-            if worth + next * rest <= self.worth * (1.0 + 1e-9) && worth <= self.worth {
-                break;
-            }
-            self.counts[at] = count;
-            self.fill(at + 1, left, rest, worth);
-            (0..SIZES).for_each(|d| left[d] += item.size[d]);
-        }
-        self.counts[at] = 0;
-    }
-}
-
 /// How many pods fit.
 pub(crate) fn fits(room: &Size, size: &Size) -> u32 {
     let asked = room.iter().zip(size).filter(|(_, size)| **size > 0);
     let most = asked.map(|(room, size)| room / size).min().unwrap_or(i64::from(u32::MAX));
     u32::try_from(most.max(0)).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn item(class: usize, worth: f64, size: &[i64], room: &Size) -> Item {
-        let size: Size = std::array::from_fn(|at| size.get(at).copied().unwrap_or(0));
-        let share = std::array::from_fn(|at| match room[at] {
-            0 => 0.0,
-            room => size[at] as f64 / room as f64,
-        });
-        Item { class, worth, share, size, most: 9 }
-    }
-
-    #[test]
-    fn whole_pods_are_worth_less_than_fractions() {
-        let mut room = Size::default();
-        (room[0], room[1]) = (10, 10);
-        let items = vec![item(0, 6.0, &[6, 1], &room), item(1, 5.0, &[1, 6], &room)];
-        let fraction = fraction(&items);
-        // Ten sevenths of each.
-        assert!((fraction.worth() - 110.0 / 7.0).abs() < 1e-6, "{fraction:?}");
-        let whole = whole(items, &room, &fraction.rates, 1000);
-        assert!((whole.worth - 11.0).abs() < 1e-9 && whole.most < 11.1, "{whole:?}");
-    }
-
-    #[test]
-    fn a_search_that_is_cut_short_says_how_much_could_be_missing() {
-        let mut room = Size::default();
-        room[0] = 10;
-        let items = vec![item(0, 7.0, &[7], &room), item(1, 4.9, &[5], &room)];
-        let rates = fraction(&items).rates;
-        let short = whole(items.clone(), &room, &rates, 1);
-        assert!(short.worth >= 7.0 && short.most >= 9.8);
-        assert!((whole(items, &room, &rates, 100).most - 9.8).abs() < 1e-9);
-    }
 }

@@ -11,10 +11,12 @@ mod fluid;
 mod knapsack;
 mod master;
 mod patterns;
+mod whole;
 
 pub(crate) use fluid::Fluid;
-pub(crate) use knapsack::{Item, fits, whole};
-pub(crate) use patterns::{Pattern, Patterns};
+pub(crate) use knapsack::{Item, fits};
+pub(crate) use patterns::{Generator, Pattern};
+pub(crate) use whole::{Depth, whole};
 
 /// How many dimensions a bound looks at.
 pub(crate) const SIZES: usize = 8;

@@ -3,11 +3,11 @@
 use super::fill::{add, repeats, subtract};
 use super::market::Market;
 use super::{Bin, Bound, Packer, Packing, exact};
-use crate::bound::{Item, SIZES, fits, whole};
+use crate::bound::{Depth, Item, SIZES, fits, whole};
 use crate::provisioning::tally::Tally;
 
-/// Steps of the search for one machine's pods.
-const STEPS: usize = 120;
+/// How far one machine is searched.
+const SEARCH: Depth = Depth { large: 0.2, steps: 12 };
 /// How many machines are looked at for each next one, until it must be all.
 const PROMISING: usize = 12;
 
@@ -71,9 +71,8 @@ impl Packer<'_, '_, '_> {
             }
             self.spent += items.len() as u64;
             let room = &market.problem.machines[*machine].room;
-            let rates = &worth.rates[*machine];
             let mut best: Option<(f64, Bin)> = None;
-            let searched = whole(items.clone(), room, rates, STEPS).carries;
+            let searched = whole(items.clone(), room, SEARCH).carries;
             let fillings = [searched, balanced(&items, room, false), balanced(&items, room, true)];
             for carries in fillings.into_iter().filter(|carries| !carries.is_empty()) {
                 let total: f64 =

@@ -4,8 +4,8 @@
 use super::fill::subtract;
 use super::market::Market;
 use super::priced::Worth;
-use super::{Bin, Bound, Packer, Packing};
-use crate::bound::{Pattern, Patterns};
+use super::{Bin, Bound, Packer, Packing, exact};
+use crate::bound::{Generator, Pattern};
 
 /// Up to how many demands patterns are looked for.
 const ROWS: usize = 96;
@@ -29,19 +29,16 @@ impl Packer<'_, '_, '_> {
         };
         if market.demands.len() <= ROWS && !near(&best, fluid.bound) {
             let known = best.iter().flat_map(|packing| &packing.bins);
-            let start: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
+            let known: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
             let effort = usize::try_from(refine).unwrap_or(usize::MAX);
-            let patterns = market.problem.patterns(&fluid, &start, effort);
-            let rounded = self.rounded(&market, &patterns, counts);
+            let mut generator = Generator::new(&market.problem, known);
+            let patterns = generator.bounded(&fluid, effort);
             if patterns.bound > fluid.bound * (1.0 + 1e-3) {
                 // What is worth little still is worth something.
                 let both = patterns.worth.iter().zip(&fluid.worth);
                 worth.pods = both.map(|(whole, part)| whole.max(part / 4.0)).collect();
             }
-            let mut left = counts.to_vec();
-            rounded.iter().for_each(|bin| subtract(&mut left, bin));
-            let mut packing = self.priced(&market, &worth, &left, &|_| true);
-            packing.bins.splice(0..0, rounded);
+            let packing = self.dive(&market, &mut generator, &worth, counts, patterns.patterns);
             Packing::keep_better(&mut best, packing);
             bound = (patterns.bound, patterns.worth);
         }
@@ -52,23 +49,60 @@ impl Packer<'_, '_, '_> {
         best
     }
 
-    /// Whole numbers of patterns.
-    fn rounded(&mut self, market: &Market, patterns: &Patterns, counts: &[u32]) -> Vec<Bin> {
+    /// Buys whole machines of what the fractional plan buys, and looks for patterns for the pods
+    /// that are left, until few are.
+    fn dive(
+        &mut self,
+        market: &Market,
+        generator: &mut Generator<'_>,
+        worth: &Worth,
+        counts: &[u32],
+        patterns: Vec<Pattern>,
+    ) -> Packing {
         let mut left = counts.to_vec();
         let mut bins = Vec::new();
-        for pattern in &patterns.patterns {
-            let copies = (pattern.amount + 1e-6).floor() as u32;
-            let mut fit = pattern.carries.iter().map(|(class, n)| left[market.demands[*class]] / n);
-            let copies = copies.min(fit.by_ref().min().unwrap_or(0));
+        let mut patterns = patterns;
+        loop {
+            let before = bins.len();
+            for part in [0.0, 0.3, 0.6] {
+                // Whole machines first; without any, those of which most of one is bought.
+                self.round(market, &patterns, part, &mut left, &mut bins);
+                if bins.len() > before {
+                    break;
+                }
+            }
+            if bins.len() == before || self.solve(&left, exact::SMALL).is_some() {
+                break;
+            }
+            let open: Vec<u32> = market.demands.iter().map(|at| left[*at]).collect();
+            patterns = generator.quick(&open, 4);
+        }
+        let mut packing = self.priced(market, worth, &left, &|_| true);
+        packing.bins.splice(0..0, bins);
+        packing
+    }
+
+    /// Buys whole numbers of patterns, where `part` of one counts as whole.
+    fn round(
+        &mut self,
+        market: &Market,
+        patterns: &[Pattern],
+        part: f64,
+        left: &mut [u32],
+        bins: &mut Vec<Bin>,
+    ) {
+        for pattern in patterns {
+            let copies = (pattern.amount + 1e-6 + part).floor() as u32;
+            let fit = pattern.carries.iter().map(|(class, n)| left[market.demands[*class]] / n);
+            let copies = copies.min(fit.min().unwrap_or(0));
             if copies == 0 {
                 continue;
             }
             let Some(bin) = self.bin(market, pattern.machine, &pattern.carries) else { continue };
             let bin = Bin { copies, ..bin };
-            subtract(&mut left, &bin);
+            subtract(left, &bin);
             bins.push(bin);
         }
-        bins
     }
 
     /// Empties a few machines at a time and packs their pods anew; keeps what is cheaper.
