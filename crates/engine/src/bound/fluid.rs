@@ -1,5 +1,7 @@
 //! The bound of a market in which machines and pods may be bought in fractions.
 
+use std::collections::BTreeMap;
+
 use super::knapsack::{Fraction, Item, dot, fraction};
 use super::master::{Column, Master};
 use super::{Problem, SIZES, Size};
@@ -18,10 +20,44 @@ const SMOOTH: f64 = 0.6;
 pub(crate) struct Fluid {
     /// USD per hour of one pod of each class. No machine can carry pods worth more than its price.
     pub(crate) worth: Vec<f64>,
-    /// USD per hour of each whole dimension of each machine; they sum up to its price.
-    pub(crate) rates: Vec<[f64; SIZES]>,
     /// What all pods are worth: no plan costs less.
     pub(crate) bound: f64,
+    /// The machines that the fractional market buys, by index.
+    pub(crate) stocks: Vec<Stock>,
+}
+
+/// Machines of one kind in the fractional market.
+#[derive(Clone, Debug)]
+pub(crate) struct Stock {
+    pub(crate) machine: usize,
+    /// How many are bought.
+    pub(crate) amount: f64,
+    /// The share of the pods of each class that they carry together.
+    pub(crate) shares: Vec<(usize, f64)>,
+}
+
+/// What the columns in use buy, by machine.
+fn stocks(master: &Master, rows: &[Row]) -> Vec<Stock> {
+    let mut carried: BTreeMap<usize, (f64, Vec<f64>)> = BTreeMap::new();
+    let mut total = vec![0.0; rows.len()];
+    for (column, amount) in master.basis.iter().zip(&master.amounts) {
+        let (Some(machine), true) = (column.machine, *amount > 1e-9) else { continue };
+        let entry = carried.entry(machine).or_insert_with(|| (0.0, vec![0.0; rows.len()]));
+        entry.0 += amount;
+        for (row, count) in &column.carries {
+            entry.1[*row] += count * amount;
+            total[*row] += count * amount;
+        }
+    }
+    let stock = |(machine, (amount, carried)): (usize, (f64, Vec<f64>))| {
+        let some = rows.iter().enumerate().filter(|(at, _)| carried[*at] > 0.0);
+        let share = |(at, row): (usize, &Row)| (row.members.clone(), carried[at] / total[at]);
+        let shares = some.map(share).flat_map(|(members, share)| {
+            members.into_iter().map(move |class| (class, share))
+        });
+        Stock { machine, amount, shares: shares.collect() }
+    };
+    carried.into_iter().map(stock).collect()
 }
 
 /// Worths of rows that hold on every machine.
@@ -100,7 +136,7 @@ impl Problem {
             (0..self.asked.len()).map(|at| self.worth_by(at, &best.rates)).collect();
         let total =
             self.asked.iter().zip(&worth).map(|(asked, worth)| worth * f64::from(asked.count));
-        Fluid { bound: total.sum(), worth, rates: best.rates }
+        Fluid { bound: total.sum(), worth, stocks: stocks(&master, &rows) }
     }
 
     /// The worth of rows that holds at given rates.
@@ -128,13 +164,8 @@ impl Problem {
 
     fn row_items(&self, machine: usize, rows: &[Row], open: &[bool], worth: &[f64]) -> Vec<Item> {
         let some = rows.iter().enumerate().filter(|(at, _)| open[*at]);
-        let item = |(at, row): (usize, &Row)| Item {
-            class: at,
-            worth: worth[at],
-            share: self.share(machine, &row.size),
-            size: row.size,
-            most: u32::MAX,
-        };
+        let item =
+            |(at, row): (usize, &Row)| self.item(machine, at, &row.size, worth[at], u32::MAX);
         some.map(item).collect()
     }
 

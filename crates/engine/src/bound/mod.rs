@@ -14,7 +14,8 @@ mod patterns;
 mod whole;
 
 pub(crate) use fluid::Fluid;
-pub(crate) use knapsack::{Item, fits};
+use knapsack::scale;
+pub(crate) use knapsack::{Item, fits, fraction};
 pub(crate) use patterns::{Generator, Pattern};
 pub(crate) use whole::{Depth, whole};
 
@@ -72,17 +73,15 @@ impl Problem {
     pub(crate) fn items(&self, machine: usize, worth: &[f64], counts: &[u32]) -> Vec<Item> {
         let classes = (0..self.asked.len()).filter(|class| counts[*class] > 0);
         let classes = classes.filter(|class| self.carries(machine, *class));
-        let item = |class: usize| Item {
-            class,
-            worth: worth[class],
-            share: self.share(machine, &self.asked[class].size),
-            size: self.asked[class].size,
-            most: self.asked[class].most.min(counts[class]),
+        let item = |class: usize| {
+            let most = self.asked[class].most.min(counts[class]);
+            self.item(machine, class, &self.asked[class].size, worth[class], most)
         };
         classes.map(item).collect()
     }
 
-    fn counts(&self) -> Vec<u32> {
-        self.asked.iter().map(|asked| asked.count).collect()
+    fn item(&self, machine: usize, class: usize, size: &Size, worth: f64, most: u32) -> Item {
+        let share = self.share(machine, size);
+        Item { class, worth, share, size: *size, scale: scale(&share), most }
     }
 }

@@ -30,9 +30,8 @@ pub(crate) struct Depth {
 /// them is bounded by fractions and filled by what the fractions suggest.
 pub(crate) fn whole(mut items: Vec<Item>, room: &Size, depth: Depth) -> Whole {
     items.retain(|item| item.worth > 0.0 && item.most > 0);
-    let size = |item: &Item| item.share.iter().fold(0.0, |a: f64, b| a.max(*b));
-    items.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.class.cmp(&b.class)));
-    let large = items.iter().take_while(|item| size(item) >= depth.large).count();
+    items.sort_by(|a, b| a.scale.total_cmp(&b.scale).then(a.class.cmp(&b.class)));
+    let large = items.iter().take_while(|item| item.scale * depth.large <= 1.0).count();
     let mut search = Search {
         counts: vec![0; items.len()],
         best: vec![0; items.len()],
@@ -105,8 +104,8 @@ impl Search<'_> {
     /// Fractions of the items from `at` on of which a pod fits, and what the machine is worth then.
     fn bounded(&self, at: usize, room: &Size, worth: f64) -> (Fraction, f64) {
         let rest: [f64; SIZES] = std::array::from_fn(|d| room[d] as f64 * self.full[d]);
-        let fits = |item: &&Item| item.size.iter().zip(room).all(|(size, room)| size <= room);
-        let fitting: Vec<&Item> = self.items[at..].iter().filter(fits).collect();
+        let fitting = self.items[at..].iter().filter(|item| item.fits(room));
+        let fitting: Vec<&Item> = fitting.collect();
         let part = fraction_in(&fitting, &rest);
         let most = worth + dot(&part.rates, &rest);
         (part, most)
@@ -121,7 +120,7 @@ impl Search<'_> {
     fn complete(&mut self, at: usize, mut room: Size, mut worth: f64, part: &Fraction) {
         let mut order: Vec<(f64, usize)> = Vec::with_capacity(self.items.len() - at);
         for (offset, item) in self.items[at..].iter().enumerate() {
-            if fits(&room, &item.size) > 0 {
+            if item.fits(&room) {
                 let taken = dot(&part.rates, &item.share).max(item.worth * 1e-3);
                 order.push((item.worth / taken, at + offset));
             }
@@ -152,7 +151,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::knapsack::fraction;
+    use crate::bound::knapsack::{fraction, scale};
 
     fn item(class: usize, worth: f64, size: &[i64], room: &Size) -> Item {
         let size: Size = std::array::from_fn(|at| size.get(at).copied().unwrap_or(0));
@@ -160,7 +159,7 @@ mod tests {
             0 => 0.0,
             room => size[at] as f64 / room as f64,
         });
-        Item { class, worth, share, size, most: 9 }
+        Item { class, worth, share, size, scale: scale(&share), most: 9 }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod exact;
 mod fill;
 mod limited;
 mod market;
+mod mix;
 mod parity;
 mod priced;
 mod refine;
@@ -232,9 +233,9 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
                 Packing { bound: self.quick_bound(&placeable), ..packing }
             }
             None => {
-                let mut known = Some(self.heuristic(&placeable));
-                if placeable.iter().map(|count| u64::from(*count)).sum::<u64>() <= PARITY {
-                    Packing::keep_better(&mut known, self.parity(&placeable));
+                let mut known = Some(self.parity(&placeable));
+                if placeable.iter().map(|count| u64::from(*count)).sum::<u64>() <= FEW {
+                    Packing::keep_better(&mut known, self.heuristic(&placeable));
                 }
                 self.refined(&placeable, known.unwrap_or_default(), refine)
             }
@@ -331,8 +332,8 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
     }
 }
 
-/// Up to how many pods Karpenter's rule, which goes pod by pod, is one of the strategies.
-const PARITY: u64 = 5_000;
+/// Up to how many pods orders and sizes are tried one by one.
+const FEW: u64 = 5_000;
 
 /// Shares of a machine are counted in 2^-20ths.
 const SHARE_BITS: u32 = 20;

@@ -5,7 +5,7 @@ use crate::limits::Headroom;
 use crate::provisioning::tally::Tally;
 
 /// How many steps (a demand tried on a machine) one strategy may take.
-const BUDGET: usize = 1_000_000;
+const BUDGET: usize = 300_000;
 /// How many targets with an order are tried for each next machine.
 const CHOICES: usize = 96;
 /// How many sizes are tried by themselves.

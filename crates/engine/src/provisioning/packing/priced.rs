@@ -3,7 +3,7 @@
 use super::fill::{add, repeats, subtract};
 use super::market::Market;
 use super::{Bin, Bound, Packer, Packing, exact};
-use crate::bound::{Depth, Item, SIZES, fits, whole};
+use crate::bound::{Depth, Item, SIZES, Size, fits, fraction, whole};
 use crate::provisioning::tally::Tally;
 
 /// How far one machine is searched.
@@ -11,21 +11,13 @@ const SEARCH: Depth = Depth { large: 0.2, steps: 12 };
 /// How many machines are looked at for each next one, until it must be all.
 const PROMISING: usize = 12;
 
-/// What pods and machines are worth.
-#[derive(Clone, Debug)]
-pub(super) struct Worth {
-    /// USD per hour of a pod of each class of the market.
-    pub(super) pods: Vec<f64>,
-    /// USD per hour of each whole dimension of each machine.
-    pub(super) rates: Vec<[f64; SIZES]>,
-}
-
 impl Packer<'_, '_, '_> {
-    /// Packs `left` onto machines for which `allowed` holds, by worth.
+    /// Packs `left` onto machines for which `allowed` holds, by what a pod of each class of the
+    /// market is worth, in USD per hour.
     pub(super) fn priced(
         &mut self,
         market: &Market,
-        worth: &Worth,
+        worth: &[f64],
         left: &[u32],
         allowed: &dyn Fn(usize) -> bool,
     ) -> Packing {
@@ -58,32 +50,46 @@ impl Packer<'_, '_, '_> {
     fn ranked_by_worth(
         &mut self,
         market: &Market,
-        worth: &Worth,
+        worth: &[f64],
         left: &[u32],
         machines: &[usize],
     ) -> Vec<(f64, usize, Bin)> {
         let counts: Vec<u32> = market.demands.iter().map(|at| left[*at]).collect();
-        let mut found = Vec::new();
+        let mut promising: Vec<(f64, usize, Vec<Item>)> = Vec::new();
         for machine in machines {
-            let items = market.problem.items(*machine, &worth.pods, &counts);
-            if items.is_empty() {
-                continue;
+            let items = market.problem.items(*machine, worth, &counts);
+            if !items.is_empty() {
+                self.spent += items.len().div_ceil(16) as u64;
+                let price = market.problem.machines[*machine].price.max(1e-12);
+                promising.push((fraction(&items).worth() / price, *machine, items));
             }
-            self.spent += items.len() as u64;
-            let room = &market.problem.machines[*machine].room;
+        }
+        promising.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut found: Vec<(f64, usize, Bin)> = Vec::new();
+        let mut most = 0.0;
+        for (loose, machine, items) in promising {
+            // Few pods do not fill a large machine, but they may fill what it can be instead.
+            if found.len() >= PROMISING && loose <= most {
+                break;
+            }
+            self.spent += items.len().div_ceil(4) as u64;
+            let room = &market.problem.machines[machine].room;
             let mut best: Option<(f64, Bin)> = None;
             let searched = whole(items.clone(), room, SEARCH).carries;
             let fillings = [searched, balanced(&items, room, false), balanced(&items, room, true)];
             for carries in fillings.into_iter().filter(|carries| !carries.is_empty()) {
                 let total: f64 =
-                    carries.iter().map(|(class, n)| worth.pods[*class] * f64::from(*n)).sum();
-                let Some(bin) = self.bin(market, *machine, &carries) else { continue };
+                    carries.iter().map(|(class, n)| worth[*class] * f64::from(*n)).sum();
+                let Some(bin) = self.bin(market, machine, &carries) else { continue };
                 let rate = total / bin.item.price.usd().max(1e-12);
                 if best.as_ref().is_none_or(|(best, _)| rate > *best) {
                     best = Some((rate, bin));
                 }
             }
-            found.extend(best.map(|(rate, bin)| (rate, *machine, bin)));
+            if let Some((rate, bin)) = best {
+                most = rate.max(most);
+                found.push((rate, machine, bin));
+            }
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         found
@@ -147,24 +153,31 @@ fn balanced(items: &[Item], room: &[i64; SIZES], evenly: bool) -> Vec<(usize, u3
             take(&mut counts, &mut rest, at, count);
         }
     }
+    top_up(items, room, &mut rest, &mut counts);
+    let some = items.iter().zip(&counts).filter(|(_, count)| **count > 0);
+    some.map(|(item, count)| (item.class, *count)).collect()
+}
+
+/// Adds pods to what a machine carries already so that its dimensions run out together.
+pub(super) fn top_up(items: &[Item], room: &Size, rest: &mut Size, counts: &mut [u32]) {
     loop {
         let weight: [f64; SIZES] = std::array::from_fn(|d| room[d] as f64 / rest[d].max(1) as f64);
-        let mut best: Option<(f64, usize, u32)> = None;
+        let mut best: Option<(f64, usize)> = None;
         for (at, item) in items.iter().enumerate() {
-            let fit = fits(&rest, &item.size).min(item.most - counts[at]);
-            if fit == 0 {
+            if counts[at] >= item.most || !item.fits(rest) {
                 continue;
             }
             let taken: f64 =
                 item.share.iter().zip(&weight).map(|(share, weight)| share * weight).sum();
             let rate = item.worth / taken.max(1e-12);
-            if best.is_none_or(|(most, _, _)| rate > most) {
-                best = Some((rate, at, fit));
+            if best.is_none_or(|(most, _)| rate > most) {
+                best = Some((rate, at));
             }
         }
-        let Some((_, at, fit)) = best else { break };
-        take(&mut counts, &mut rest, at, fit.div_ceil(6));
+        let Some((_, at)) = best else { break };
+        let fit = fits(rest, &items[at].size).min(items[at].most - counts[at]);
+        let count = fit.div_ceil(6);
+        counts[at] += count;
+        (0..SIZES).for_each(|d| rest[d] -= items[at].size[d] * i64::from(count));
     }
-    let some = items.iter().zip(&counts).filter(|(_, count)| **count > 0);
-    some.map(|(item, count)| (item.class, *count)).collect()
 }

@@ -3,7 +3,6 @@
 
 use super::fill::subtract;
 use super::market::Market;
-use super::priced::Worth;
 use super::{Bin, Bound, Packer, Packing, exact};
 use crate::bound::{Generator, Pattern};
 
@@ -19,15 +18,22 @@ impl Packer<'_, '_, '_> {
     pub(super) fn refined(&mut self, counts: &[u32], known: Packing, refine: u64) -> Packing {
         let market = self.market(counts);
         let fluid = market.problem.fluid();
-        let mut worth = Worth { pods: fluid.worth.clone(), rates: fluid.rates.clone() };
+        let mut worth = fluid.worth.clone();
         let mut best = Some(known);
         self.spent = 0;
-        Packing::keep_better(&mut best, self.priced(&market, &worth, counts, &|_| true));
+        let mut left = counts.to_vec();
+        let bins = self.mixed(&market, &fluid, &mut left);
+        let mut packing = self.priced(&market, &worth, &left, &|_| true);
+        packing.bins.splice(0..0, bins);
+        Packing::keep_better(&mut best, packing);
+        if market.demands.len() <= ROWS {
+            Packing::keep_better(&mut best, self.priced(&market, &worth, counts, &|_| true));
+        }
         let mut bound = (fluid.bound, fluid.worth.clone());
         let near = |best: &Option<Packing>, bound: f64| {
             best.as_ref().is_some_and(|best| best.price().usd() <= bound * (1.0 + NEAR))
         };
-        if market.demands.len() <= ROWS && !near(&best, fluid.bound) {
+        if refine > 0 && market.demands.len() <= ROWS && !near(&best, fluid.bound) {
             let known = best.iter().flat_map(|packing| &packing.bins);
             let known: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
             let effort = usize::try_from(refine).unwrap_or(usize::MAX);
@@ -36,7 +42,7 @@ impl Packer<'_, '_, '_> {
             if patterns.bound > fluid.bound * (1.0 + 1e-3) {
                 // What is worth little still is worth something.
                 let both = patterns.worth.iter().zip(&fluid.worth);
-                worth.pods = both.map(|(whole, part)| whole.max(part / 4.0)).collect();
+                worth = both.map(|(whole, part)| whole.max(part / 4.0)).collect();
             }
             let packing = self.dive(&market, &mut generator, &worth, counts, patterns.patterns);
             Packing::keep_better(&mut best, packing);
@@ -55,7 +61,7 @@ impl Packer<'_, '_, '_> {
         &mut self,
         market: &Market,
         generator: &mut Generator<'_>,
-        worth: &Worth,
+        worth: &[f64],
         counts: &[u32],
         patterns: Vec<Pattern>,
     ) -> Packing {
@@ -109,13 +115,13 @@ impl Packer<'_, '_, '_> {
     fn improved(
         &mut self,
         market: &Market,
-        worth: &Worth,
+        worth: &[f64],
         packing: Packing,
         refine: u64,
     ) -> Packing {
         let mut bins = packing.bins.clone();
         let mut value = vec![0.0; self.demands.len()];
-        market.demands.iter().zip(&worth.pods).for_each(|(at, worth)| value[*at] = *worth);
+        market.demands.iter().zip(worth).for_each(|(at, worth)| value[*at] = *worth);
         let excess = |bin: &Bin| {
             let pods = bin.counts.iter().zip(&value).map(|(n, worth)| f64::from(*n) * worth);
             bin.item.price.usd() - pods.sum::<f64>()
