@@ -52,9 +52,9 @@ fn stocks(master: &Master, rows: &[Row]) -> Vec<Stock> {
     let stock = |(machine, (amount, carried)): (usize, (f64, Vec<f64>))| {
         let some = rows.iter().enumerate().filter(|(at, _)| carried[*at] > 0.0);
         let share = |(at, row): (usize, &Row)| (row.members.clone(), carried[at] / total[at]);
-        let shares = some.map(share).flat_map(|(members, share)| {
-            members.into_iter().map(move |class| (class, share))
-        });
+        let shares = some
+            .map(share)
+            .flat_map(|(members, share)| members.into_iter().map(move |class| (class, share)));
         Stock { machine, amount, shares: shares.collect() }
     };
     carried.into_iter().map(stock).collect()

@@ -21,6 +21,9 @@ pub(crate) use whole::{Depth, whole};
 
 /// How many dimensions a bound looks at.
 pub(crate) const SIZES: usize = 8;
+/// How much of a machine is wasted, as a part of what an average pod takes of it, and at most.
+const WASTE: f64 = 0.1;
+const MOST_WASTE: f64 = 0.05;
 /// An amount of each dimension.
 pub(crate) type Size = [i64; SIZES];
 
@@ -53,6 +56,27 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// The same with machines a little dearer the larger a part of them a pod takes: small ones
+    /// waste more room when pods are whole.
+    pub(crate) fn with_waste(&self) -> Self {
+        let waste = |machine: usize| {
+            let fitting = (0..self.asked.len()).filter(|class| self.carries(machine, *class));
+            let (mut pods, mut parts) = (0.0, 0.0);
+            for asked in fitting.map(|class| &self.asked[class]) {
+                pods += f64::from(asked.count);
+                let share = self.share(machine, &asked.size);
+                parts += f64::from(asked.count) * share.iter().fold(0.0, |a: f64, b| a.max(*b));
+            }
+            (WASTE * parts / f64::max(pods, 1.0)).min(MOST_WASTE)
+        };
+        let dearer = |(at, machine): (usize, &Machine)| Machine {
+            price: machine.price * (1.0 + waste(at)),
+            ..machine.clone()
+        };
+        let machines = self.machines.iter().enumerate().map(dearer).collect();
+        Self { asked: self.asked.clone(), machines }
+    }
+
     /// Whether a machine can carry a pod of a class.
     pub(crate) fn carries(&self, machine: usize, class: usize) -> bool {
         let (machine, asked) = (&self.machines[machine], &self.asked[class]);

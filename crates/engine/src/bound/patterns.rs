@@ -131,9 +131,9 @@ impl<'p> Generator<'p> {
     ) -> (f64, Vec<Pattern>) {
         let mut machines: Vec<(f64, usize, Vec<Item>)> = Vec::new();
         for (at, machine) in self.problem.machines.iter().enumerate() {
-            let some = self.views[at].iter().filter(|item| {
-                counts[item.class] > 0 && worth[item.class] > 0.0
-            });
+            let some = self.views[at]
+                .iter()
+                .filter(|item| counts[item.class] > 0 && worth[item.class] > 0.0);
             let items: Vec<Item> = some
                 .map(|item| Item {
                     worth: worth[item.class],

@@ -84,7 +84,8 @@ impl Packer<'_, '_, '_> {
             let rooms = self.domains.menu(*id).iter().map(|item| &shapes[item.shape].room);
             let most = rooms.map(|room| fits(room, load, &demand.request)).max()?;
             let fit = fit.min(most);
-            let fit = if self.domains.group(demand.group).is_exclusive() { fit.min(1) } else { fit };
+            let fit =
+                if self.domains.group(demand.group).is_exclusive() { fit.min(1) } else { fit };
             let fit = self.flexible(*id, load, &demand.request, fit);
             (fit > 0).then_some((*id, fit))
         })

@@ -21,19 +21,23 @@ impl Packer<'_, '_, '_> {
         let mut worth = fluid.worth.clone();
         let mut best = Some(known);
         self.spent = 0;
-        let mut left = counts.to_vec();
-        let bins = self.mixed(&market, &fluid, &mut left);
-        let mut packing = self.priced(&market, &worth, &left, &|_| true);
-        packing.bins.splice(0..0, bins);
-        Packing::keep_better(&mut best, packing);
-        if market.demands.len() <= ROWS {
+        let is_small = market.demands.len() <= ROWS;
+        let wasteful = market.problem.with_waste().fluid();
+        for fluid in [&fluid, &wasteful] {
+            let mut left = counts.to_vec();
+            let bins = self.mixed(&market, fluid, &mut left);
+            let mut packing = self.priced(&market, &worth, &left, &|_| true);
+            packing.bins.splice(0..0, bins);
+            Packing::keep_better(&mut best, packing);
+        }
+        if is_small {
             Packing::keep_better(&mut best, self.priced(&market, &worth, counts, &|_| true));
         }
         let mut bound = (fluid.bound, fluid.worth.clone());
         let near = |best: &Option<Packing>, bound: f64| {
             best.as_ref().is_some_and(|best| best.price().usd() <= bound * (1.0 + NEAR))
         };
-        if refine > 0 && market.demands.len() <= ROWS && !near(&best, fluid.bound) {
+        if refine > 0 && is_small && !near(&best, fluid.bound) {
             let known = best.iter().flat_map(|packing| &packing.bins);
             let known: Vec<Pattern> = known.filter_map(|bin| pattern(&market, bin)).collect();
             let effort = usize::try_from(refine).unwrap_or(usize::MAX);
