@@ -233,9 +233,9 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
                 Packing { bound: self.quick_bound(&placeable), ..packing }
             }
             None => {
-                let mut known = Some(self.parity(&placeable));
+                let mut known = Some(self.heuristic(&placeable));
                 if placeable.iter().map(|count| u64::from(*count)).sum::<u64>() <= FEW {
-                    Packing::keep_better(&mut known, self.heuristic(&placeable));
+                    Packing::keep_better(&mut known, self.parity(&placeable));
                 }
                 self.refined(&placeable, known.unwrap_or_default(), refine)
             }
@@ -332,7 +332,7 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
     }
 }
 
-/// Up to how many pods orders and sizes are tried one by one.
+/// Up to how many pods Karpenter's rule is one of the strategies.
 const FEW: u64 = 5_000;
 
 /// Shares of a machine are counted in 2^-20ths.
