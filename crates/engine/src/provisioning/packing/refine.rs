@@ -53,6 +53,8 @@ impl Packer<'_, '_, '_> {
             bound = (patterns.bound, patterns.worth);
         }
         self.spent = 0;
+        // A step is dearer the more classes there are.
+        let refine = if is_small { refine } else { refine / 16 };
         let refine = if near(&best, bound.0) { 0 } else { refine };
         let mut best = self.improved(&market, &worth, best.unwrap_or_default(), refine);
         best.bound = market.bound(bound.0, &bound.1, counts.len());
