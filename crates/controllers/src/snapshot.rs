@@ -11,6 +11,7 @@ use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_engine::provisioning::{self, Promised};
 use aerostat_engine::resources::Resources;
 use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
+use aerostat_engine::storage::attach_limits;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
@@ -88,6 +89,7 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
         namespaces: namespaces(&index),
         pools,
         daemons: daemons(&index),
+        storage: index.volumes.storage(),
         settings: context.settings.clone(),
     }
 }
@@ -217,6 +219,10 @@ fn state_nodes(
     }
     for node in index.nodes.values().filter(|node| !claimed.contains(&node.name_any())) {
         nodes.push(unmanaged(node));
+    }
+    for state in nodes.iter_mut().filter(|state| state.has_node) {
+        let limits = index.csi_nodes.get(&state.node.name);
+        state.node.attach_limits = limits.map(|node| attach_limits(&node)).unwrap_or_default();
     }
     nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
     nodes

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | each pod waits for a place and gets one at most | here |
 //! | labels, taints, resources, host ports, beside those that are there and the daemons | `room` |
+//! | volumes: where they can be, how many can be attached | `volumes` |
 //! | required affinity, anti-affinity (both ways) and spread | `company` |
 //! | claims are what their pool may make; minValues; limits | `claims` |
 //! | what is given up is empty and quiet, may go, and within the budgets | `terminations` |
@@ -28,6 +29,7 @@ mod terminations;
 #[cfg(test)]
 mod tests;
 mod violation;
+mod volumes;
 
 use std::collections::BTreeSet;
 
@@ -59,6 +61,7 @@ pub fn check(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Vec<Violation>
         claims::check_claim(machine, snapshot.settings.min_values, &mut violations);
         if !machine.is_repeated {
             room::check_machine(machine, &classes, &occupants, snapshot, &mut violations);
+            volumes::check_volumes(machine, &classes, &occupants, snapshot, &mut violations);
         }
     }
     claims::check_limits(snapshot, &machines, &mut violations);

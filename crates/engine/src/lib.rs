@@ -13,6 +13,8 @@
 //! | [`predicates`] | does this pod fit there; shared with the embedded scheduler |
 //! | [`instance`] | instance types and offerings |
 //! | [`snapshot`] | everything that a decision may look at |
+//! | [`storage`] | persistent volumes, and what a pod's claims demand of its node |
+//! | `volumes` | the claims of the pods that a plan is about, looked up |
 //! | [`plan`](mod@plan) | the decision: what to do |
 //! | [`report`] | why |
 //! | [`check`](mod@check) | is a plan right: written apart from the planner |
@@ -45,6 +47,8 @@ pub mod report;
 mod residents;
 pub mod resources;
 pub mod snapshot;
+pub mod storage;
 mod twins;
+mod volumes;
 
 pub use plan::plan;

@@ -21,6 +21,8 @@ pub struct Node {
     pub unschedulable: bool,
     /// What pods may use.
     pub allocatable: Resources,
+    /// How many volumes of each CSI driver can be attached; no entry, no limit.
+    pub attach_limits: BTreeMap<String, u32>,
     /// Images present, by name, with their size in bytes.
     pub images: BTreeMap<String, i64>,
 }
@@ -35,10 +37,13 @@ pub struct Usage {
     pub scored: Resources,
     /// Host ports in use: protocol, host IP, port.
     pub host_ports: Vec<(String, String, i32)>,
+    /// How many volumes are attached, by CSI driver.
+    pub attached: BTreeMap<String, u32>,
 }
 
 impl Node {
-    /// Reads a node. What it has not reported yet counts as nothing.
+    /// Reads a node. What it has not reported yet counts as nothing; its attach limits are in
+    /// another object.
     ///
     /// # Errors
     ///
@@ -62,6 +67,7 @@ impl Node {
             unschedulable: spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
             allocatable: Resources::from_k8s(allocatable)
                 .map_err(|error| format!("status.allocatable: {error}"))?,
+            attach_limits: BTreeMap::new(),
             images,
         })
     }
@@ -73,6 +79,9 @@ impl Usage {
         self.requested.add(&pod.requests);
         self.scored.add(&pod.scored);
         self.host_ports.extend_from_slice(&pod.constraints.host_ports);
+        for (driver, count) in &pod.constraints.volumes.attached {
+            *self.attached.entry(driver.clone()).or_insert(0) += count;
+        }
     }
 
     /// Counts `pod` out; it must have been counted in.
@@ -82,6 +91,14 @@ impl Usage {
         for port in &pod.constraints.host_ports {
             if let Some(at) = self.host_ports.iter().position(|used| used == port) {
                 self.host_ports.remove(at);
+            }
+        }
+        for (driver, count) in &pod.constraints.volumes.attached {
+            if let Some(attached) = self.attached.get_mut(driver) {
+                *attached = attached.saturating_sub(*count);
+                if *attached == 0 {
+                    self.attached.remove(driver);
+                }
             }
         }
     }

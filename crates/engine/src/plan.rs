@@ -16,6 +16,7 @@ use crate::report::Report;
 use crate::residents::Residents;
 use crate::snapshot::Snapshot;
 use crate::twins;
+use crate::volumes::resolved;
 
 /// Decides what to do about a cluster as it is at `now`.
 ///
@@ -31,7 +32,8 @@ use crate::twins;
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let clear = twins::clear(snapshot);
     let replicas = replicas(&clear.snapshot, &Residents::of(&clear.snapshot), now);
-    let rest = without(&clear.snapshot, &replicas.terminations);
+    let (resolved, unresolved) = resolved(&clear.snapshot);
+    let rest = without(resolved, &replicas.terminations);
     let residents = Residents::of(&rest);
     let provisioning = provision(&rest, &residents, now);
     let emptiness = emptiness(&rest, &residents, &provisioning.expecting, now);
@@ -43,10 +45,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         terminations: emptiness.terminations.into_iter().chain(replicas.terminations).collect(),
         next: provisioning.next.into_iter().chain(emptiness.next).min(),
     };
+    let mut unplaced: Vec<_> = provisioning.unplaced.into_iter().chain(unresolved).collect();
+    unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
     let problems = provisioning.problems.into_iter().chain(emptiness.problems);
     let report = Report {
         launches: reports,
-        unplaced: provisioning.unplaced,
+        unplaced,
         waiting: provisioning.waiting,
         pools: problems.chain(replicas.problems).chain(clear.problems).collect(),
         kept: emptiness.kept,
@@ -59,8 +63,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
 }
 
 /// The cluster with machines on their way out.
-fn without<'a>(snapshot: &'a Snapshot, terminations: &[Termination]) -> Cow<'a, Snapshot> {
-    let mut rest = Cow::Borrowed(snapshot);
+fn without<'a>(mut rest: Cow<'a, Snapshot>, terminations: &[Termination]) -> Cow<'a, Snapshot> {
     if !terminations.is_empty() {
         let going: BTreeSet<&String> = terminations.iter().map(|t| &t.claim).collect();
         for state in &mut rest.to_mut().nodes {

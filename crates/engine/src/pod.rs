@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 
 use crate::resources::Resources;
+use crate::storage::Volumes;
 
 pub use affinity::{Expression, PodSet, PodTerm, PreferredPodTerm, Selector, Spread};
 
@@ -66,8 +67,19 @@ pub struct Pod {
     pub deleting: bool,
     /// Whether it has ended (Succeeded or Failed).
     pub terminal: bool,
+    /// The claims of its volumes.
+    pub claims: Vec<ClaimRef>,
     /// Constraints that this version cannot judge, named for people.
     pub unsupported: Vec<String>,
+}
+
+/// A PersistentVolumeClaim that a pod uses, of its own namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClaimRef {
+    /// Its name; of an ephemeral volume, `<pod>-<volume>`.
+    pub name: String,
+    /// Whether it is made for this pod's ephemeral volume and goes with the pod.
+    pub is_ephemeral: bool,
 }
 
 /// Who controls a pod.
@@ -102,4 +114,6 @@ pub struct Constraints {
     pub preferred_pods: Vec<PreferredPodTerm>,
     /// Topology spread constraints, required ones and wishes.
     pub spread: Vec<Spread>,
+    /// What its volumes demand; nothing until somebody has looked its claims up.
+    pub volumes: Volumes,
 }

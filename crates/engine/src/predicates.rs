@@ -6,6 +6,7 @@
 //! node. [`topology`] asks, last, what other pods allow.
 //! Order and texts are those of kubernetes `pkg/scheduler/framework/plugins` (v1.36).
 
+mod attach;
 mod selector;
 mod taints;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::node::{Node, Usage};
 use crate::pod::{ANY_IP, Constraints, Pod};
 use crate::resources::Resources;
 
+pub use attach::attach_room;
 pub use selector::{matches_affinity, matches_requirement, matches_term};
 pub use taints::{tolerates, untolerated, untolerated_preferences};
 
@@ -49,6 +51,12 @@ pub enum Reason {
         /// Whether even the empty node has too little.
         beyond_allocatable: bool,
     },
+    /// The volumes that its pods attach would be too many.
+    VolumeCount,
+    /// A volume of the pod cannot be used there.
+    VolumeAffinity,
+    /// A volume that the pod waits for cannot be made or bound there.
+    VolumeBinding,
     /// It would have more pods than a required topology spread constraint allows.
     Spread,
     /// It lacks the label that a required topology spread constraint is about.
@@ -66,13 +74,15 @@ impl Reason {
     #[must_use]
     pub fn preemption_may_help(&self) -> bool {
         match self {
-            Self::Ports | Self::TooManyPods => true,
+            Self::Ports | Self::TooManyPods | Self::VolumeCount => true,
             Self::Insufficient { beyond_allocatable, .. } => !beyond_allocatable,
             Self::Spread | Self::PodAntiAffinity | Self::ExistingAntiAffinity => true,
             Self::Unschedulable
             | Self::NodeName
             | Self::Taint
             | Self::NodeAffinity
+            | Self::VolumeAffinity
+            | Self::VolumeBinding
             | Self::SpreadLabel
             | Self::PodAffinity => false,
         }
@@ -91,6 +101,13 @@ impl fmt::Display for Reason {
             }
             Self::TooManyPods => f.write_str("Too many pods"),
             Self::Insufficient { resource, .. } => write!(f, "Insufficient {resource}"),
+            Self::VolumeCount => f.write_str("node(s) exceed max volume count"),
+            Self::VolumeAffinity => {
+                f.write_str("node(s) didn't match PersistentVolume's node affinity")
+            }
+            Self::VolumeBinding => {
+                f.write_str("node(s) didn't find available persistent volumes to bind")
+            }
             Self::Spread => f.write_str("node(s) didn't match pod topology spread constraints"),
             Self::SpreadLabel => f.write_str(
                 "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -114,10 +131,19 @@ pub fn check(pod: &Pod, node: &Node, usage: &Usage) -> Vec<Reason> {
     if pod.node.as_ref().is_some_and(|name| *name != node.name) {
         return vec![Reason::NodeName];
     }
-    if let Some(reason) = place(&pod.constraints, Some(&node.name), &node.labels, &node.taints) {
+    let constraints = &pod.constraints;
+    let (name, labels) = (Some(node.name.as_str()), &node.labels);
+    if let Some(reason) = labels_and_taints(constraints, name, labels, &node.taints) {
         return vec![reason];
     }
-    room(pod, &node.allocatable, usage)
+    let reasons = room(pod, &node.allocatable, usage);
+    if !reasons.is_empty() {
+        return reasons;
+    }
+    if attach_room(&constraints.volumes.attached, &node.attach_limits, &usage.attached) == 0 {
+        return vec![Reason::VolumeCount];
+    }
+    volumes(constraints, name, labels).into_iter().collect()
 }
 
 /// Why labels and taints keep a pod with `constraints` off; `None` if they do not. `name` is
@@ -129,10 +155,34 @@ pub fn place(
     labels: &BTreeMap<String, String>,
     taints: &[Taint],
 ) -> Option<Reason> {
+    labels_and_taints(constraints, name, labels, taints)
+        .or_else(|| volumes(constraints, name, labels))
+}
+
+fn labels_and_taints(
+    constraints: &Constraints,
+    name: Option<&str>,
+    labels: &BTreeMap<String, String>,
+    taints: &[Taint],
+) -> Option<Reason> {
     if untolerated(&constraints.tolerations, taints).is_some() {
         return Some(Reason::Taint);
     }
     (!matches_affinity(constraints, name, labels)).then_some(Reason::NodeAffinity)
+}
+
+/// Whether the pod's volumes can be had on a node with these labels.
+fn volumes(
+    constraints: &Constraints,
+    name: Option<&str>,
+    labels: &BTreeMap<String, String>,
+) -> Option<Reason> {
+    let holds = |terms: &Vec<_>| terms.iter().any(|term| matches_term(term, name, labels));
+    let volumes = &constraints.volumes;
+    if !volumes.bound.iter().all(holds) {
+        return Some(Reason::VolumeAffinity);
+    }
+    (!volumes.unbound.iter().all(holds)).then_some(Reason::VolumeBinding)
 }
 
 /// Why there is no room for `pod` in `allocatable` beside what `usage` counts; empty if there is.

@@ -14,6 +14,7 @@ use crate::instance::InstanceType;
 use crate::node::Node;
 use crate::pod::{Pod, PodKey};
 use crate::resources::Resources;
+use crate::storage::Storage;
 
 /// The cluster at one moment. Every list is sorted by name, so that equal clusters plan equally.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub struct Snapshot {
     /// that has none yet. A memory that may be empty (after a restart); it keeps pods where they
     /// were promised to be.
     pub nominations: BTreeMap<PodKey, String>,
+    /// Persistent volumes.
+    pub storage: Arc<Storage>,
     /// Settings of the decision.
     pub settings: Settings,
 }

@@ -105,6 +105,7 @@ fn pod(name: String, requests: Resources, constraints: Constraints) -> Arc<Pod> 
         gated: false,
         deleting: false,
         terminal: false,
+        claims: Vec::new(),
         unsupported: Vec::new(),
     })
 }

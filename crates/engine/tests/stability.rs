@@ -183,6 +183,7 @@ impl Story {
             gated: false,
             deleting: false,
             terminal: false,
+            claims: Vec::new(),
             unsupported: Vec::new(),
         }
     }

@@ -29,6 +29,10 @@ impl Index {
         changes.extend(every(client, Change::ReplicaSet).await?);
         changes.extend(every(client, Change::Job).await?);
         changes.extend(every(client, Change::DaemonSet).await?);
+        changes.extend(every(client, Change::StorageClass).await?);
+        changes.extend(every(client, Change::Volume).await?);
+        changes.extend(every(client, Change::VolumeClaim).await?);
+        changes.extend(every(client, Change::CsiNode).await?);
         changes.extend(every(client, Change::Pod).await?);
         self.take_in(changes, now);
         Ok(())

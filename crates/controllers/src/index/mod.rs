@@ -5,6 +5,7 @@
 
 mod list;
 mod mirror;
+mod storage;
 mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 pub use mirror::Mirror;
+pub use storage::Volumes;
 pub use wake::{Triggers, Wakers, wakers};
 
 use crate::context::Context;
@@ -62,6 +65,10 @@ pub struct Index {
     pub daemon_sets: Mirror<DaemonSet>,
     /// Namespaces, for terms that select them by label.
     pub namespaces: Mirror<core::Namespace>,
+    /// Persistent volumes, their claims and classes.
+    pub volumes: Volumes,
+    /// CSINodes, for how many volumes each node can attach.
+    pub csi_nodes: Mirror<CSINode>,
     /// Names of claims by the provider ID of their machine.
     claims_by_machine: BTreeMap<String, String>,
     /// Names of nodes by the provider ID of their machine.
@@ -72,7 +79,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 10;
+const KINDS: usize = 14;
 
 /// What one watch says.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it moves once")]
@@ -87,6 +94,10 @@ enum Change {
     Job(Event<Job>),
     DaemonSet(Event<DaemonSet>),
     Namespace(Event<core::Namespace>),
+    VolumeClaim(Event<core::PersistentVolumeClaim>),
+    Volume(Event<core::PersistentVolume>),
+    StorageClass(Event<StorageClass>),
+    CsiNode(Event<CSINode>),
 }
 
 /// Follows the cluster until dropped.
@@ -101,6 +112,10 @@ pub async fn run(context: &Context, wakers: Wakers) {
         follow(context, Change::Job),
         follow(context, Change::DaemonSet),
         follow(context, Change::Namespace),
+        follow(context, Change::StorageClass),
+        follow(context, Change::Volume),
+        follow(context, Change::VolumeClaim),
+        follow(context, Change::CsiNode),
         follow(context, Change::Pod),
     ]);
     while let Some(change) = changes.next().await {
@@ -224,6 +239,26 @@ impl Index {
             Change::Namespace(event) => {
                 if self.namespaces.apply(event, |_, _| ()) {
                     self.synced.insert("namespaces");
+                }
+            }
+            Change::VolumeClaim(event) => {
+                if self.volumes.apply_claim(event) {
+                    self.synced.insert("persistentvolumeclaims");
+                }
+            }
+            Change::Volume(event) => {
+                if self.volumes.apply_volume(event) {
+                    self.synced.insert("persistentvolumes");
+                }
+            }
+            Change::StorageClass(event) => {
+                if self.volumes.apply_class(event) {
+                    self.synced.insert("storageclasses");
+                }
+            }
+            Change::CsiNode(event) => {
+                if self.csi_nodes.apply(event, |_, _| ()) {
+                    self.synced.insert("csinodes");
                 }
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::pod::{Pod, PodKey, PodTerm, Spread};
+use crate::pod::{ClaimRef, Pod, PodKey, PodTerm, Spread};
 use crate::resources::Resources;
 use crate::snapshot::Snapshot;
 
@@ -14,7 +14,7 @@ type Key<'a> = (
     &'a Resources,
     &'a BTreeMap<String, String>,
     &'a [(String, String, i32)],
-    (&'a [PodTerm], &'a [PodTerm], &'a [Spread]),
+    (&'a [PodTerm], &'a [PodTerm], &'a [Spread], &'a [ClaimRef]),
 );
 
 /// Classes of pods.
@@ -57,7 +57,12 @@ impl<'a> Classes<'a> {
             &pod.requests,
             &c.node_selector,
             c.host_ports.as_slice(),
-            (c.pod_affinity.as_slice(), c.pod_anti_affinity.as_slice(), c.spread.as_slice()),
+            (
+                c.pod_affinity.as_slice(),
+                c.pod_anti_affinity.as_slice(),
+                c.spread.as_slice(),
+                pod.claims.as_slice(),
+            ),
         );
         let samples = &self.samples;
         let alike = self.by_key.entry(key).or_default();

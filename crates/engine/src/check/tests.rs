@@ -460,3 +460,55 @@ fn pods_are_spread() {
         ["pod d/x may not be on node n: the machine has no label topology.kubernetes.io/zone"]
     );
 }
+
+#[test]
+fn volumes_are_where_they_can_be_and_not_too_many() {
+    let claimed = |name: &str| {
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
+        pod(name, "1", json!({"volumes": volumes}))
+    };
+    let there = Pod { node: Some("n".to_owned()), ..claimed("old") };
+    let mut limited = node("n", "a");
+    limited.node.attach_limits = [("csi".to_owned(), 2)].into();
+    let pods = vec![there, claimed("new"), claimed("other"), claimed("none")];
+    let mut cluster = snapshot(pods, vec![limited, node("m", "b")]);
+    let terms = json!([{"matchExpressions":
+        [{"key": known::ZONE, "operator": "In", "values": ["a"]}]}]);
+    let volume = crate::storage::Volume {
+        terms: serde_json::from_value(terms).unwrap(),
+        driver: Some("csi".to_owned()),
+        ..Default::default()
+    };
+    let claim = crate::storage::Claim {
+        volume: Some("pv".to_owned()),
+        is_bound: true,
+        ..Default::default()
+    };
+    let storage = Arc::make_mut(&mut cluster.storage);
+    storage.volumes.insert("pv".to_owned(), volume);
+    for name in ["old", "new", "other"] {
+        storage.claims.insert(key(name), claim.clone());
+    }
+    let nominated = |pods: &[(&str, &str)]| {
+        let nomination = |(pod, node): &(&str, &str)| Nomination {
+            pod: key(pod),
+            claim: Some(format!("claim-{node}")),
+            node: Some((*node).to_owned()),
+        };
+        let plan = Plan { nominations: pods.iter().map(nomination).collect(), ..Plan::default() };
+        check(&cluster, &plan, NOW).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(nominated(&[("new", "n")]), [String::new(); 0]);
+    assert_eq!(
+        nominated(&[("new", "m")]),
+        ["pod d/new may not be on node m: the volume of claim new cannot be there"]
+    );
+    assert_eq!(
+        nominated(&[("none", "n")]),
+        ["pod d/none may not be on node n: the volume of claim none cannot be there"]
+    );
+    assert_eq!(
+        nominated(&[("new", "n"), ("other", "n")]),
+        ["node n has 2 of volumes of csi, 3 are asked for"]
+    );
+}

@@ -98,6 +98,8 @@ pub enum Misfit {
     Taint(String),
     /// A host port that another pod of the machine has.
     HostPort(i32),
+    /// The volume of a claim cannot be used or made there.
+    Volume(String),
     /// The machine lacks the label that a term or spread constraint counts by.
     NoTopology(String),
     /// No pod that a required affinity term asks for is in the domain.
@@ -196,6 +198,7 @@ impl fmt::Display for Misfit {
             Self::NodeAffinity => f.write_str("its node selector or node affinity excludes it"),
             Self::Taint(key) => write!(f, "it does not tolerate the taint {key}"),
             Self::HostPort(port) => write!(f, "host port {port} is taken"),
+            Self::Volume(claim) => write!(f, "the volume of claim {claim} cannot be there"),
             Self::NoTopology(key) => write!(f, "the machine has no label {key}"),
             Self::Affinity { key } => write!(f, "no pod that its affinity asks for, by {key}"),
             Self::AntiAffinity { key, other } => {

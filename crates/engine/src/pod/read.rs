@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::affinity;
 use super::requests::{self, Requests};
-use super::{Constraints, Owner, Pod, PodTerm, PreferredPodTerm};
+use super::{ClaimRef, Constraints, Owner, Pod, PodTerm, PreferredPodTerm};
+use crate::storage::Volumes;
 
 impl Pod {
     /// Reads a pod.
@@ -49,6 +50,7 @@ impl Pod {
             gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
             deleting: meta.deletion_timestamp.is_some(),
             terminal: matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")),
+            claims: claims(spec, meta),
             unsupported: unsupported(spec),
         })
     }
@@ -91,6 +93,7 @@ fn constraints(spec: &core::PodSpec, meta: &ObjectMeta) -> Constraints {
         pod_anti_affinity,
         preferred_pods: towards.into_iter().chain(away).collect(),
         spread: affinity::spread(spec, labels),
+        volumes: Volumes::default(),
     }
 }
 
@@ -159,15 +162,21 @@ fn host_ports(spec: &core::PodSpec) -> Vec<(String, String, i32)> {
         .collect()
 }
 
+/// The claims that a pod's volumes are.
+fn claims(spec: &core::PodSpec, meta: &ObjectMeta) -> Vec<ClaimRef> {
+    let pod = meta.name.as_deref().unwrap_or_default();
+    let claim = |volume: &core::Volume| {
+        if let Some(claim) = &volume.persistent_volume_claim {
+            return Some(ClaimRef { name: claim.claim_name.clone(), is_ephemeral: false });
+        }
+        volume.ephemeral.as_ref()?;
+        Some(ClaimRef { name: format!("{pod}-{}", volume.name), is_ephemeral: true })
+    };
+    spec.volumes.iter().flatten().filter_map(claim).collect()
+}
+
 /// Names the hard constraints that nothing here judges; soft ones do no harm.
 fn unsupported(spec: &core::PodSpec) -> Vec<String> {
-    let mut volumes = spec.volumes.iter().flatten();
-    let found = [
-        (
-            volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some()),
-            "persistent volume claims",
-        ),
-        (spec.resource_claims.as_ref().is_some_and(|c| !c.is_empty()), "resource claims"),
-    ];
-    found.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect()
+    let devices = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
+    devices.then(|| "resource claims".to_owned()).into_iter().collect()
 }

@@ -133,10 +133,26 @@ fn what_nothing_judges_is_named() {
         },
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
-        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}],
     });
     let pod = read(spec, json!({})).unwrap();
-    assert_eq!(pod.unsupported, ["persistent volume claims"]);
+    assert_eq!(pod.unsupported, ["resource claims"]);
+}
+
+#[test]
+fn volumes_are_claims_of_the_pod_or_its_own() {
+    let spec = json!({
+        "containers": [container("1", "1Mi")],
+        "volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "c"}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {}}}}},
+            {"name": "tmp", "emptyDir": {}},
+        ],
+    });
+    let pod = read(spec, json!({})).unwrap();
+    let claims: Vec<_> = pod.claims.iter().map(|c| (c.name.as_str(), c.is_ephemeral)).collect();
+    assert_eq!(claims, [("c", false), (&*format!("{}-scratch", pod.name), true)]);
+    assert!(pod.unsupported.is_empty());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, Tole
 use super::fingerprint::{Distinct, fingerprint};
 use super::topology::sets::{Sets, Terms};
 use crate::pod::{Constraints, Pod};
+use crate::storage::Volumes;
 
 /// Pods of one priority that ask for the same and are the same to all others.
 #[derive(Clone, Debug)]
@@ -81,6 +82,9 @@ impl Class {
         if !(pod_affinity.is_empty() && pod_anti_affinity.is_empty() && spread.is_empty()) {
             text += &format!("{pod_affinity:?}{pod_anti_affinity:?}{spread:?}");
         }
+        if pod.constraints.volumes != Volumes::default() {
+            text += &format!("{:?}", pod.constraints.volumes);
+        }
         // FNV-1a; the name must not depend on the program's version.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in text.bytes() {
@@ -140,6 +144,16 @@ pub(crate) fn by_constraints(a: &Constraints, b: &Constraints) -> Ordering {
             view(&a.tolerations).cmp(view(&b.tolerations))
         })
         .then_with(|| a.host_ports.cmp(&b.host_ports))
+        .then_with(|| by_volumes(&a.volumes, &b.volumes))
+}
+
+fn by_volumes(a: &Volumes, b: &Volumes) -> Ordering {
+    let view = |list: &[Vec<NodeSelectorTerm>], other: &[Vec<NodeSelectorTerm>]| {
+        list.iter().map(|t| terms(Some(t))).cmp(other.iter().map(|t| terms(Some(t))))
+    };
+    view(&a.bound, &b.bound)
+        .then_with(|| view(&a.unbound, &b.unbound))
+        .then_with(|| a.attached.cmp(&b.attached))
 }
 
 /// Gathers equal constraints: each once, and which one each of `all` is.

@@ -24,6 +24,8 @@ struct Room<'a> {
     bound: &'a [&'a Arc<Pod>],
     free: Resources,
     ports: Vec<(String, String, i32)>,
+    /// Volumes that are attached, by CSI driver; counted only where there are limits.
+    attached: BTreeMap<String, u32>,
     /// Pods of each class that the machine was ordered for and that have not been placed here.
     planned: BTreeMap<&'a str, u32>,
     /// The pods here that others mind.
@@ -171,9 +173,17 @@ fn rooms<'a>(
         missing.iter().for_each(|daemon| free.subtract(&daemon.requests));
         let here = bound.iter().chain(residents.nominated(state)).chain(&missing);
         let ports = here.flat_map(|pod| pod.constraints.host_ports.iter().cloned()).collect();
+        let mut attached = BTreeMap::new();
+        if !state.node.attach_limits.is_empty() {
+            for pod in bound.iter().chain(residents.nominated(state)) {
+                for (driver, count) in snapshot.storage.attached(pod) {
+                    *attached.entry(driver).or_insert(0) += count;
+                }
+            }
+        }
         let planned = state.planned.iter().map(|(class, count)| (class.as_str(), *count)).collect();
         let tally = tallies.get(index).cloned().unwrap_or_default();
-        Room { state, bound, free, ports, planned, tally, expected: 0 }
+        Room { state, bound, free, ports, attached, planned, tally, expected: 0 }
     };
     snapshot.nodes.iter().enumerate().filter(usable).map(room).collect()
 }
@@ -203,7 +213,9 @@ impl Room<'_> {
         {
             return 0;
         }
-        let fit = if ports.is_empty() { fit } else { 1 };
+        let volumes = &pod.constraints.volumes.attached;
+        let fit = fit.min(predicates::attach_room(volumes, &node.attach_limits, &self.attached));
+        let fit = if ports.is_empty() { fit } else { fit.min(1) };
         self.tally.room(rule, fit)
     }
 
@@ -225,6 +237,9 @@ impl Room<'_> {
         }
         self.free.subtract(&lot.sample.requests.times(count));
         self.ports.extend_from_slice(&lot.sample.constraints.host_ports);
+        for (driver, volumes) in &lot.sample.constraints.volumes.attached {
+            *self.attached.entry(driver.clone()).or_insert(0) += volumes.saturating_mul(count);
+        }
         self.tally.join(&lot.rule, count);
         for (class, count) in &taken.planned {
             self.expected = self.expected.saturating_add(*count);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aerostat_api::nodepool::NodeClassRef;
 use aerostat_api::{Requirement, Requirements, labels};
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
 
 use super::bits::Bits;
 use super::domain::Item;
@@ -145,12 +146,55 @@ pub(crate) fn type_label<'a>(kind: &'a InstanceType, key: &str) -> Option<&'a st
     kind.labels.get(key).map(String::as_str).or(named)
 }
 
-/// The alternatives in which a pod's node selector and required node affinity can be met, most
-/// preferred first; one that cannot be read or met by a new node is an error in its place.
+/// The alternatives in which a pod's node selector, required node affinity and volumes can be had,
+/// most preferred first; one that cannot be read or met by a new node is an error in its place.
 pub(crate) fn alternatives(constraints: &Constraints) -> Vec<Result<Requirements, String>> {
     let selector = Requirements::from_labels(&constraints.node_selector);
-    let Some(terms) = &constraints.node_affinity else { return vec![Ok(selector)] };
-    let read = |term: &k8s_openapi::api::core::v1::NodeSelectorTerm| {
+    let mut ways = match &constraints.node_affinity {
+        Some(terms) => terms_with(terms, &selector),
+        None => vec![Ok(selector)],
+    };
+    let volumes = &constraints.volumes;
+    for terms in volumes.bound.iter().chain(&volumes.unbound) {
+        ways = ways_with(ways, terms);
+    }
+    ways
+}
+
+/// Each way with each term. Ways that contradict themselves are left out, unless all do: then one
+/// is kept to tell what stands against it.
+fn ways_with(
+    ways: Vec<Result<Requirements, String>>,
+    terms: &[NodeSelectorTerm],
+) -> Vec<Result<Requirements, String>> {
+    let mut found: Vec<Result<Requirements, String>> = Vec::new();
+    let mut last = None;
+    for way in ways {
+        let Ok(way) = way else {
+            last = Some(way);
+            continue;
+        };
+        for with in terms_with(terms, &way) {
+            match with {
+                Ok(with) if with.iter().any(Requirement::is_empty) => last = Some(Ok(with)),
+                Err(error) => last = Some(Err(error)),
+                with if !found.contains(&with) => found.push(with),
+                _ => {}
+            }
+        }
+    }
+    if found.is_empty() {
+        found.extend(last);
+    }
+    found
+}
+
+/// The terms as requirements, each with `more`.
+fn terms_with(
+    terms: &[NodeSelectorTerm],
+    more: &Requirements,
+) -> Vec<Result<Requirements, String>> {
+    let read = |term: &NodeSelectorTerm| {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         let fields = term.match_fields.as_deref().unwrap_or_default();
         if expressions.is_empty() && fields.is_empty() {
@@ -163,7 +207,7 @@ pub(crate) fn alternatives(constraints: &Constraints) -> Vec<Result<Requirements
             ));
         }
         let mut requirements = Requirements::from_expressions(expressions)?;
-        requirements.merge(&selector);
+        requirements.merge(more);
         Ok(requirements)
     };
     terms.iter().map(read).collect()

@@ -135,6 +135,7 @@ fn pod(name: String, requests: Resources) -> Arc<Pod> {
         gated: false,
         deleting: false,
         terminal: false,
+        claims: Vec::new(),
         unsupported: Vec::new(),
     })
 }

@@ -11,8 +11,10 @@ use aerostat_engine::overlay::{Overlay, Target};
 use aerostat_engine::pod::{Owner, Pod};
 use aerostat_engine::resources::Resources;
 use aerostat_engine::snapshot::{MinValuesPolicy, Pool, Preferences, Promise, Stage, StateNode};
+use aerostat_engine::storage::{Claim, Class, Volume};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde::Deserialize;
 
 use super::{World, pool, type_labels};
@@ -78,6 +80,13 @@ pub struct Step {
     /// Labels of namespaces.
     #[serde(default)]
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// PersistentVolumeClaims, PersistentVolumes and StorageClasses.
+    #[serde(default)]
+    claims: Vec<core::PersistentVolumeClaim>,
+    #[serde(default)]
+    volumes: Vec<core::PersistentVolume>,
+    #[serde(default)]
+    storage_classes: Vec<StorageClass>,
     /// Grace for preemption, in seconds.
     preemption_grace: Option<u64>,
     max_instance_types: Option<usize>,
@@ -111,6 +120,9 @@ struct NodeSpec {
     taints: Vec<core::Taint>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    /// How many volumes it can attach, by CSI driver.
+    #[serde(default)]
+    attach_limits: BTreeMap<String, u32>,
 }
 
 /// Pods that are alike.
@@ -266,6 +278,19 @@ impl Step {
             world.snapshot.settings.min_values = MinValuesPolicy::BestEffort;
         }
         world.snapshot.namespaces.extend(self.namespaces.clone());
+        let storage = Arc::make_mut(&mut world.snapshot.storage);
+        for claim in &self.claims {
+            let name = claim.metadata.name.clone().unwrap();
+            storage.claims.insert((namespace(), name), Claim::from_k8s(claim).unwrap());
+        }
+        for volume in &self.volumes {
+            let name = volume.metadata.name.clone().unwrap();
+            storage.volumes.insert(name, Volume::from_k8s(volume).unwrap());
+        }
+        for class in &self.storage_classes {
+            let name = class.metadata.name.clone().unwrap();
+            storage.classes.insert(name, Class::from_k8s(class));
+        }
         self.remove.iter().for_each(|name| world.remove_pod(name));
         for node in &self.nodes {
             let state = node.state(world, time(&self.at));
@@ -308,6 +333,7 @@ impl NodeSpec {
                 labels: node_labels,
                 taints: self.taints.clone(),
                 allocatable: kind.allocatable.clone(),
+                attach_limits: self.attach_limits.clone(),
                 ..Default::default()
             },
             has_node: stage >= Stage::Registered,

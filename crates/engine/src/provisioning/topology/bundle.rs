@@ -41,8 +41,10 @@ pub(super) fn items(classes: impl Iterator<Item = Class>, hosts: &Hosts) -> Vec<
                 let (class, rest) = with_a_port(&class);
                 let mut item = single(&class);
                 item.lot.bundle = true;
-                item.lot.sample =
-                    Arc::new(whole(&class.sample, &class.sample.requests.times(class.count())));
+                let mut all = whole(&class.sample, &class.sample.requests.times(class.count()));
+                all.constraints.volumes.attached.clear();
+                attach(&mut all, &class);
+                item.lot.sample = Arc::new(all);
                 items.push(item);
                 items.extend(rest.as_ref().map(single));
             }
@@ -89,7 +91,9 @@ fn join(item: &mut Item, class: &Class) -> bool {
     let mut requests = mine.requests.clone();
     requests.add(&class.sample.requests.times(class.count()));
     let pod = Pod { constraints, ..Pod::clone(mine) };
-    item.lot.sample = Arc::new(whole(&pod, &requests));
+    let mut all = whole(&pod, &requests);
+    attach(&mut all, class);
+    item.lot.sample = Arc::new(all);
     item.lot.parts.push(class.clone());
     let mut sets: Vec<usize> = item.sets.iter().chain(class.sets.iter()).copied().collect();
     sets.sort_unstable();
@@ -103,6 +107,14 @@ fn join(item: &mut Item, class: &Class) -> bool {
     terms.spread.extend(more.spread.iter().filter(|t| !item.terms.spread.contains(t)).cloned());
     (item.sets, item.terms) = (sets.into(), Rc::new(terms));
     true
+}
+
+/// Counts the volumes of a class in.
+fn attach(all: &mut Pod, class: &Class) {
+    for (driver, count) in &class.sample.constraints.volumes.attached {
+        let attached = all.constraints.volumes.attached.entry(driver.clone()).or_insert(0);
+        *attached = attached.saturating_add(count.saturating_mul(class.count()));
+    }
 }
 
 /// One pod that stands for several.
@@ -139,6 +151,8 @@ fn meet(a: &Constraints, b: &Constraints) -> Option<Constraints> {
     };
     met.tolerations.retain(|toleration| b.tolerations.contains(toleration));
     met.host_ports.extend_from_slice(&b.host_ports);
+    met.volumes.bound.extend_from_slice(&b.volumes.bound);
+    met.volumes.unbound.extend_from_slice(&b.volumes.unbound);
     Some(met)
 }
 
