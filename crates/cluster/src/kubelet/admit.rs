@@ -26,6 +26,9 @@ pub(super) fn refusal(pod: &Pod, node: &Node, usage: &Usage) -> Option<(String, 
         Reason::Taint => return Some(failed("TaintToleration", reason)),
         Reason::NodeAffinity => return Some(failed("NodeAffinity", reason)),
         Reason::Unschedulable
+        | Reason::VolumeCount
+        | Reason::VolumeAffinity
+        | Reason::VolumeBinding
         | Reason::NodeName
         | Reason::Spread
         | Reason::SpreadLabel

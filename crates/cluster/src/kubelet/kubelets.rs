@@ -122,6 +122,9 @@ impl Kubelets {
             let action = Action::NodeReady(name.to_owned(), id);
             self.timers.put(at.unwrap_or(Timestamp::MAX), action);
         }
+        if let Err(error) = node.register_drivers(&self.cluster) {
+            tracing::debug!(node = name, %error, "CSINode not written");
+        }
         if let Err(error) = node.post(&self.cluster, now) {
             tracing::debug!(node = name, %error, "node status not posted");
         }

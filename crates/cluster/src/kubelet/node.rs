@@ -10,6 +10,7 @@ use aerostat_engine::node::Usage;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{self as core, NodeCondition, NodeStatus, ObjectReference};
+use k8s_openapi::api::storage::v1::{CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 
 use super::admit;
@@ -28,6 +29,11 @@ pub(super) const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
 const REPORT: SignedDuration = SignedDuration::from_mins(5);
 const LEASE_SECONDS: i32 = 40;
 const LEASES: &str = "kube-node-lease";
+/// The CSI driver that is part of Auto Mode's nodes.
+const DRIVER: &str = "ebs.csi.eks.amazonaws.com";
+/// How many volumes can be attached: of a machine's 28 attachments, one is its network interface
+/// and two are its root and data volumes.
+const ATTACHED: i32 = 25;
 
 /// Condition, reason (also its event) and message of a node in good health.
 const HEALTHY: [(&str, &str, &str, &str); 3] = [
@@ -192,6 +198,48 @@ impl Node {
         now.duration_since(at) >= REPORT || self.images.count(now) != images
     }
 
+    /// Says which CSI driver is on the machine and how many volumes it can attach.
+    pub(super) fn register_drivers(&self, cluster: &Cluster) -> Result<(), Status> {
+        let node = self.name();
+        let csi = CSINode {
+            metadata: ObjectMeta {
+                name: Some(node.into()),
+                owner_references: Some(vec![self.owner()]),
+                ..ObjectMeta::default()
+            },
+            spec: CSINodeSpec {
+                drivers: vec![CSINodeDriver {
+                    name: DRIVER.into(),
+                    node_id: node.into(),
+                    topology_keys: Some(
+                        [
+                            "eks.amazonaws.com/compute-type",
+                            "topology.ebs.csi.eks.amazonaws.com/zone",
+                            "topology.kubernetes.io/zone",
+                        ]
+                        .map(str::to_owned)
+                        .into(),
+                    ),
+                    allocatable: Some(VolumeNodeResources { count: Some(ATTACHED) }),
+                }],
+            },
+        };
+        match cluster.create("", &csi) {
+            Err(status) if status.reason != "AlreadyExists" => Err(status),
+            _ => Ok(()),
+        }
+    }
+
+    fn owner(&self) -> OwnerReference {
+        OwnerReference {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            name: self.name().into(),
+            uid: self.object.metadata.uid.clone().unwrap_or_default(),
+            ..OwnerReference::default()
+        }
+    }
+
     /// Renews the node's lease; makes it if it is not there.
     pub(super) fn renew_lease(&self, cluster: &Cluster, now: Timestamp) -> Result<(), Status> {
         let node = self.name();
@@ -212,13 +260,7 @@ impl Node {
             metadata: ObjectMeta {
                 name: Some(node.into()),
                 namespace: Some(LEASES.into()),
-                owner_references: Some(vec![OwnerReference {
-                    api_version: "v1".into(),
-                    kind: "Node".into(),
-                    name: node.into(),
-                    uid: self.object.metadata.uid.clone().unwrap_or_default(),
-                    ..OwnerReference::default()
-                }]),
+                owner_references: Some(vec![self.owner()]),
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {

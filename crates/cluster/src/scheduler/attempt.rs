@@ -125,6 +125,13 @@ impl Scheduler {
         if !info.pod.unsupported.is_empty() {
             return self.nowhere(info, &messages::unsupported(&info.pod.unsupported));
         }
+        if let Some(problem) = &info.problem {
+            let nodes = self.cache.len();
+            // What is left of the plugins that look for a way out.
+            let message = messages::fit_error(nodes, Some(problem), &Counts::new(), "not found");
+            let failure = Failure { message: message.into(), tainted: false };
+            return Found::Nothing(failure, Nomination::Clear);
+        }
         let names = info.named_nodes();
         if names.as_ref().is_some_and(|names| names.is_empty()) {
             return self.nowhere(info, messages::NAMES_CONFLICT);

@@ -123,7 +123,7 @@ fn key(info: &PodInfo, shunned: &[u64], topology: &Index) -> String {
             &pod.requests,
             &pod.scored,
             &pod.constraints,
-            &pod.unsupported,
+            (&pod.unsupported, &info.problem),
             &info.images,
             (!spread.is_empty()).then_some(&pod.namespace),
             counts,

@@ -24,6 +24,10 @@ pub(super) fn node_may_help(info: &PodInfo, old: Option<&Node>, new: &Node) -> b
 
 /// Whether a node gained something that the pod asks for.
 fn grew(info: &PodInfo, old: &Node, new: &Node) -> bool {
+    let limit = |node: &Node, driver| node.attach_limits.get(driver).copied().unwrap_or(u32::MAX);
+    if info.pod.constraints.volumes.attached.keys().any(|d| limit(new, d) > limit(old, d)) {
+        return true;
+    }
     let (old, new, need) = (&old.allocatable, &new.allocatable, &info.pod.requests);
     new.pods > old.pods
         || (need.cpu > 0 && new.cpu > old.cpu)
@@ -111,5 +115,5 @@ fn required(pod: &Pod) -> impl Iterator<Item = &Spread> {
 }
 
 fn judged(info: &PodInfo) -> bool {
-    info.pod.unsupported.is_empty()
+    info.pod.unsupported.is_empty() && info.problem.is_none()
 }

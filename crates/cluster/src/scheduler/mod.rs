@@ -14,14 +14,16 @@
 //! | `class` | pods that are alike, so that what is found out about one holds for all |
 //! | `cache` | nodes and what is on them |
 //! | `filter`, `score`, `preemption` | the decisions; predicates are the engine's |
+//! | `volumes` | what claims demand, and pods that wait for their volumes |
 //! | `defaults` | which pods a pod is spread with that does not say so |
 //! | `attempt`, `writes` | one attempt, and what it writes |
 //! | `messages`, `events` | the texts |
 //!
 //! Behaviour is kube-scheduler's of v1.36 (kubernetes `pkg/scheduler`) with these differences: all
 //! nodes are looked at, not a sample; equals are drawn from a seeded stream; `hints` and `queue`
-//! say where they wake fewer pods. A pod with constraints that are not judged yet (volumes to be
-//! bound, resource claims) is not placed, and told so.
+//! say where they wake fewer pods. Volumes are counted pod by pod for attach limits, and
+//! `ReadWriteOncePod` is not heeded. A pod with constraints that are not judged (resource claims) is
+//! not placed, and told so.
 
 mod attempt;
 mod cache;
@@ -39,6 +41,7 @@ mod queue;
 mod score;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +63,9 @@ use feeds::{Feeds, News};
 use pdb::Budget;
 use pod::PodInfo;
 use queue::{Queue, Wake};
+use volumes::Volumes;
+
+pub(crate) use volumes::SELECTED_NODE;
 
 /// So many attempts are made before others get their turn.
 const ATTEMPTS_AT_ONCE: u32 = 32;
@@ -76,6 +82,7 @@ pub async fn run(cluster: Cluster) {
         scheduler.wake_for_freed_room();
         let now = cluster.clock().now();
         scheduler.queue.flush(now);
+        scheduler.expire_bindings(now);
         if let Some(key) = scheduler.queue.pop(now) {
             scheduler.attempt(&key);
             attempts += 1;
@@ -85,7 +92,8 @@ pub async fn run(cluster: Cluster) {
             }
             continue;
         }
-        let due = scheduler.queue.next_timer();
+        let due = scheduler.queue.next_timer().into_iter().chain(scheduler.volumes.next_timer());
+        let due = due.min();
         let timer = async {
             match due {
                 Some(due) => cluster.clock().sleep_until(due).await,
@@ -110,6 +118,7 @@ struct Scheduler {
     queue: Queue,
     budgets: BTreeMap<PodKey, Budget>,
     services: Services,
+    volumes: Volumes,
     /// Nodes on which room has become free.
     freed: BTreeSet<String>,
     /// How fast repeats are told.
@@ -127,6 +136,7 @@ impl Scheduler {
             queue: Queue::default(),
             budgets: BTreeMap::new(),
             services: Services::default(),
+            volumes: Volumes::default(),
             freed: BTreeSet::new(),
             pace: Pace::default(),
             stream,
@@ -137,6 +147,10 @@ impl Scheduler {
         match news {
             News::Namespace(change) => self.on_namespace(&change),
             News::Service(change) => self.services.on_service(&change),
+            News::StorageClass(change) => self.on_storage_class(&change),
+            News::Volume(change) => self.on_volume(&change),
+            News::Claim(change) => self.on_claim(&change),
+            News::CsiNode(change) => self.on_csi_node(&change),
             News::Node(change) => self.on_node(change),
             News::Pod(change) => self.on_pod(change),
             News::Budget(change) => self.on_budget(&change),
@@ -157,6 +171,7 @@ impl Scheduler {
             Change::Deleted(node) => {
                 let name = node.metadata.name.as_deref().unwrap_or_default();
                 let old = self.cache.remove_node(name);
+                self.leave_node(name);
                 self.wake_for_domains(old.as_ref(), None);
                 return;
             }
@@ -169,6 +184,12 @@ impl Scheduler {
                 return;
             }
         };
+        self.set_node(node);
+    }
+
+    /// A node came or changed.
+    fn set_node(&mut self, mut node: Node) {
+        node.attach_limits = self.volumes.limits(&node.name);
         let known = self.cache.slot(&node.name).and_then(|slot| self.cache.at(slot));
         if known.is_some_and(|(known, _)| *known == node) {
             return;
@@ -192,6 +213,7 @@ impl Scheduler {
                     pod.metadata.name.clone().unwrap_or_default(),
                 );
                 self.drop_waiting(&key);
+                self.volumes.forget(&key);
                 self.displace(&key);
                 return;
             }
@@ -203,13 +225,21 @@ impl Scheduler {
             }
         };
         let info = match PodInfo::read(&new) {
-            Ok(info) => Arc::new(info),
+            Ok(mut info) => {
+                self.volumes.resolve(&mut info);
+                Arc::new(info)
+            }
             Err(error) => {
                 tracing::error!(pod = ?new.metadata.name, error, "pod cannot be read");
                 return;
             }
         };
         let key = info.key();
+        if info.waits() && self.volumes.is_binding(&key) {
+            // It has its node already.
+            return;
+        }
+        self.volumes.forget(&key);
         if info.waits() {
             self.take_waiting(info);
         } else if info.placed() {
@@ -254,6 +284,7 @@ impl Scheduler {
     /// A pod begins to wait, or changed while it waits.
     fn take_waiting(&mut self, info: Arc<PodInfo>) {
         let key = info.key();
+        self.volumes.waits(&info);
         let left = self.cache.nominate(&info, info.pod.nominated_node.as_deref());
         self.freed.extend(left);
         let class = self.classes.join(&info, self.cache.topology());

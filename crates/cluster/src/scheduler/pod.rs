@@ -20,6 +20,8 @@ pub(super) struct PodInfo {
     pub(super) ours: bool,
     /// The generation that conditions are about.
     pub(super) generation: Option<i64>,
+    /// What keeps its volumes off all nodes.
+    pub(super) problem: Option<String>,
 }
 
 impl PodInfo {
@@ -41,6 +43,7 @@ impl PodInfo {
             preempted: info.deleting && was_preempted(pod),
             ours: scheduler == NAME || scheduler.is_empty(),
             generation: pod.metadata.generation,
+            problem: None,
             pod: info,
         })
     }

@@ -6,6 +6,7 @@ mod placing;
 mod preempting;
 mod queueing;
 mod scale;
+mod volumes;
 
 use std::time::Duration;
 

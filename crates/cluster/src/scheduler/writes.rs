@@ -34,7 +34,11 @@ impl Scheduler {
         let Some(class) = self.class_of(key) else { return };
         match self.find(&info, class) {
             Found::Node(node) => {
-                if let Err(error) = self.bind(&info, &object, &node) {
+                let bound = match self.has_volumes(&info, &node) {
+                    Ok(true) => self.bind(&info, &object, &node),
+                    other => other.map(drop),
+                };
+                if let Err(error) = bound {
                     self.failed(key, &info, &object, "SchedulerError", &error.message, None);
                     self.queue.put_after_error(key, self.cluster.clock().now());
                 }
@@ -64,7 +68,12 @@ impl Scheduler {
         }
     }
 
-    fn bind(&mut self, info: &Arc<PodInfo>, object: &Object, node: &str) -> Result<(), Status> {
+    pub(super) fn bind(
+        &mut self,
+        info: &Arc<PodInfo>,
+        object: &Object,
+        node: &str,
+    ) -> Result<(), Status> {
         let pod = &info.pod;
         let binding =
             Binding { uid: Some(pod.uid.clone()), node: node.to_owned(), ..Binding::default() };
@@ -88,7 +97,7 @@ impl Scheduler {
 
     /// Tells why a pod could not be placed, in an event and in its status. `nominated` is the new
     /// nomination, empty to end it.
-    fn failed(
+    pub(super) fn failed(
         &mut self,
         key: &PodKey,
         info: &Arc<PodInfo>,

@@ -13,6 +13,7 @@
 //! | [`node_lifecycle`] | conditions and taints of nodes |
 //! | [`taint_eviction`] | pods off nodes that they do not tolerate |
 //! | [`quota`] | how much of a ResourceQuota is used |
+//! | [`volumes`] | claims bound to volumes, and volumes that nobody claims |
 //! | [`pod_gc`] | no pods that nobody will end |
 //!
 //! Shared by them: `pods` (pods by controller), `pods_by_node`, `pod_control` (create and delete with
@@ -44,6 +45,7 @@ mod template_hash;
 #[cfg(test)]
 mod tests;
 mod victims;
+pub mod volumes;
 
 use tokio::task::JoinSet;
 
@@ -62,6 +64,7 @@ pub async fn run(cluster: Cluster) {
     tasks.spawn(quota::run(cluster.clone()));
     tasks.spawn(node_lifecycle::run(cluster.clone()));
     tasks.spawn(taint_eviction::run(cluster.clone()));
+    tasks.spawn(volumes::run(cluster.clone()));
     tasks.spawn(pod_gc::run(cluster.clone()));
     tasks.spawn(garbage::run(cluster.clone()));
     tasks.spawn(crate::events::run(cluster));

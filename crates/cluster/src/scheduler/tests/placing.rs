@@ -96,12 +96,12 @@ async fn affinity_to_a_node_name_leaves_the_others_out() {
 async fn what_is_not_judged_is_told() {
     let world = World::new();
     world.large("n1");
-    let claim = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
-    world.pod("p", json!({"cpu": "1", "volumes": claim}));
+    let claim = json!([{"name": "gpu", "resourceClaimName": "c"}]);
+    world.pod("p", json!({"cpu": "1", "resourceClaims": claim}));
     world.settle().await;
     assert_eq!(
         world.message("p"),
-        "0/1 nodes are available: persistent volume claims not supported by this embedded \
+        "0/1 nodes are available: resource claims not supported by this embedded \
          scheduler. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption \
          is not helpful for scheduling."
     );
