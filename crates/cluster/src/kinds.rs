@@ -138,7 +138,6 @@ const READ_ONLY: u8 = 32;
 
 /// Kinds whose controllers are not there.
 const STORED_ONLY: &[(&str, &str)] = &[
-    ("", "persistentvolumeclaims"),
     ("", "replicationcontrollers"),
     ("apps", "statefulsets"),
     ("autoscaling", "horizontalpodautoscalers"),

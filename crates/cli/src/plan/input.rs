@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1 as core;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::volumes;
 use super::workload::Workload;
 
 /// What the files say.
@@ -257,6 +258,15 @@ impl Input {
         let dry = WriteOptions { dry_run: true };
         let object = self.cluster.create_object(&kind, namespace, value, dry)?;
         let pod: core::Pod = serde_json::from_value(object.value.clone())?;
+        let claims =
+            self.cluster.kind("", "persistentvolumeclaims").context("claims are served")?;
+        for claim in volumes::claims(&pod) {
+            match self.cluster.create_object(&claims, namespace, claim, WriteOptions::default()) {
+                // The file has it.
+                Err(status) if status.reason == "AlreadyExists" => {}
+                other => drop(other.context("spec.volumes")?),
+            }
+        }
         let mut pod = Pod::from_k8s(&pod).map_err(anyhow::Error::msg)?;
         pod.uid = String::new();
         Ok(pod)

@@ -12,6 +12,7 @@ mod daemons;
 mod input;
 mod outcome;
 mod table;
+mod volumes;
 mod workload;
 
 use std::collections::BTreeSet;

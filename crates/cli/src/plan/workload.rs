@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::volumes;
+
 /// More pods than anybody plans at once; a slip of the finger otherwise.
 const MOST: i64 = 1_000_000;
 
@@ -23,7 +25,8 @@ impl Workload {
     pub fn of(object: &Value) -> anyhow::Result<Option<Self>> {
         let spec = &object["spec"];
         let (template, count) = match object["kind"].as_str().unwrap_or_default() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => {
+            "StatefulSet" => (&volumes::with_claims(spec), spec["replicas"].as_i64().unwrap_or(1)),
+            "Deployment" | "ReplicaSet" | "ReplicationController" => {
                 (&spec["template"], spec["replicas"].as_i64().unwrap_or(1))
             }
             "Job" => (&spec["template"], parallel(spec)),
