@@ -26,9 +26,11 @@ pub fn render(outcome: &Outcome) -> String {
     parts.join("\n")
 }
 
+/// Pool, type, zone, capacity type and price; the price as bits, since it has no order of its own.
+type Kind<'a> = (&'a str, &'a str, &'a str, &'a str, u64);
+
 fn nodes(nodes: &[Node]) -> String {
-    // The price is part of the kind; as bits, since it has no order of its own.
-    let mut kinds: BTreeMap<(&str, &str, &str, &str, u64), (usize, usize)> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind<'_>, (usize, usize)> = BTreeMap::new();
     for node in nodes {
         let key = (
             node.node_pool.as_str(),

@@ -110,7 +110,7 @@ fn types(count: usize) -> Vec<InstanceType> {
     ];
     let kind = |number: usize| {
         let size = number as i64 + 1;
-        let memory = 2 * size << 30;
+        let memory = (2 * size) << 30;
         let price = 0.1 * size as f64 + 0.1 * memory as f64 / 1e9;
         let capacity =
             Resources { cpu: 1000 * size, memory, pods: 10 * size, ..Resources::default() };
