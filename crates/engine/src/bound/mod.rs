@@ -77,6 +77,11 @@ impl Problem {
         Self { asked: self.asked.clone(), machines }
     }
 
+    /// How many pairs of a class and a machine there are: what solving it costs grows with them.
+    pub(crate) fn pairs(&self) -> usize {
+        self.asked.len().saturating_mul(self.machines.len())
+    }
+
     /// Whether a machine can carry a pod of a class.
     pub(crate) fn carries(&self, machine: usize, class: usize) -> bool {
         let (machine, asked) = (&self.machines[machine], &self.asked[class]);

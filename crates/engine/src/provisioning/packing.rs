@@ -301,6 +301,9 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             return Bound::default();
         }
         let market = self.market(counts);
+        if market.problem.pairs() > refine::PAIRS {
+            return self.quick_bound(counts);
+        }
         let fluid = market.problem.fluid();
         market.bound(fluid.bound, &fluid.worth, counts.len())
     }

@@ -6,6 +6,9 @@ use super::market::Market;
 use super::{Bin, Bound, Packer, Packing, exact};
 use crate::bound::{Generator, Pattern};
 
+/// Up to how many pairs of a demand and a machine a linear program is solved: with more it would
+/// take seconds.
+pub(super) const PAIRS: usize = 50_000;
 /// Up to how many demands patterns are looked for.
 const ROWS: usize = 96;
 /// What is this near to the bound is good enough.
@@ -17,6 +20,9 @@ impl Packer<'_, '_, '_> {
     /// Makes a packing cheaper within `refine` steps, and says what it costs at least.
     pub(super) fn refined(&mut self, counts: &[u32], known: Packing, refine: u64) -> Packing {
         let market = self.market(counts);
+        if market.problem.pairs() > PAIRS {
+            return Packing { bound: self.quick_bound(counts), ..known };
+        }
         let fluid = market.problem.fluid();
         let mut worth = fluid.worth.clone();
         let mut best = Some(known);
