@@ -3,7 +3,7 @@
 //! Every class of pods gets a worth per pod such that no machine can carry pods worth more than
 //! the machine's price. Whatever the machines of a plan are, they then cost at least what the
 //! pods are worth together. Such worths come from a linear program in which machines are bought
-//! in fractions ([`Problem::fluid`]: pods too; [`Problem::patterns`]: pods whole), and are scaled
+//! in fractions ([`Problem::fluid`]: pods too; [`Generator`]: pods whole), and are scaled
 //! down at the end until they hold for every machine, so that a bound is valid however far the
 //! linear program was solved.
 
