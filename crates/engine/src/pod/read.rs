@@ -81,8 +81,27 @@ fn constraints(spec: &core::PodSpec, meta: &ObjectMeta) -> Constraints {
     let empty = BTreeMap::new();
     let labels = meta.labels.as_ref().unwrap_or(&empty);
     let namespace = meta.namespace.as_deref().unwrap_or_default();
-    let (pod_affinity, towards) = together(spec, namespace, labels);
-    let (pod_anti_affinity, away) = apart(spec, namespace, labels);
+    let affinity = spec.affinity.as_ref();
+    let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let demanded = |terms: Option<&Vec<core::PodAffinityTerm>>| -> Vec<PodTerm> {
+        let terms = terms.into_iter().flatten();
+        terms.map(|term| affinity::term(term, namespace, labels)).collect()
+    };
+    let wished = |terms: Option<&Vec<core::WeightedPodAffinityTerm>>, sign| {
+        let terms = terms.into_iter().flatten();
+        let terms = terms.map(|term| weighted(term, sign, namespace, labels));
+        terms.collect::<Vec<PreferredPodTerm>>()
+    };
+    let towards =
+        together.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let away = apart.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let pod_affinity = demanded(
+        together.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref()),
+    );
+    let pod_anti_affinity = demanded(
+        apart.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref()),
+    );
     Constraints {
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity: required.map(|selector| selector.node_selector_terms.clone()),
@@ -91,51 +110,13 @@ fn constraints(spec: &core::PodSpec, meta: &ObjectMeta) -> Constraints {
         host_ports: host_ports(spec),
         pod_affinity,
         pod_anti_affinity,
-        preferred_pods: towards.into_iter().chain(away).collect(),
+        preferred_pods: [wished(towards, 1), wished(away, -1)].concat(),
         spread: affinity::spread(spec, labels),
         volumes: Volumes::default(),
     }
 }
 
 type Labels = BTreeMap<String, String>;
-
-/// Required and preferred pod affinity.
-fn together(
-    spec: &core::PodSpec,
-    namespace: &str,
-    labels: &Labels,
-) -> (Vec<PodTerm>, Vec<PreferredPodTerm>) {
-    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.pod_affinity.as_ref());
-    let required = affinity
-        .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref())
-        .unwrap_or_default();
-    let preferred = affinity
-        .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_deref())
-        .unwrap_or_default();
-    (
-        required.iter().map(|term| affinity::term(term, namespace, labels)).collect(),
-        preferred.iter().map(|term| weighted(term, 1, namespace, labels)).collect(),
-    )
-}
-
-/// Required and preferred pod anti-affinity.
-fn apart(
-    spec: &core::PodSpec,
-    namespace: &str,
-    labels: &Labels,
-) -> (Vec<PodTerm>, Vec<PreferredPodTerm>) {
-    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let required = affinity
-        .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref())
-        .unwrap_or_default();
-    let preferred = affinity
-        .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_deref())
-        .unwrap_or_default();
-    (
-        required.iter().map(|term| affinity::term(term, namespace, labels)).collect(),
-        preferred.iter().map(|term| weighted(term, -1, namespace, labels)).collect(),
-    )
-}
 
 fn weighted(
     preferred: &core::WeightedPodAffinityTerm,
