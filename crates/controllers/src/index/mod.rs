@@ -171,7 +171,11 @@ impl Index {
             Change::Pod(event) => self.apply_pods(event, now, wakers),
             Change::Node(event) => {
                 let (claims, machines) = (&self.claims_by_machine, &mut self.nodes_by_machine);
+                let pod_events = &mut self.last_pod_event;
                 let done = self.nodes.apply(event, |name, node| {
+                    if node.is_none() {
+                        pod_events.remove(name);
+                    }
                     let machine = node.and_then(machine_of_node);
                     relink(machines, name, machine);
                     let claim = machine.and_then(|machine| claims.get(machine));
