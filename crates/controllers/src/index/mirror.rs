@@ -22,16 +22,20 @@ impl<K> Default for Mirror<K> {
 }
 
 impl<K: Resource> Mirror<K> {
-    /// Applies an event; `changed` hears of each object that came, changed or went (`None`).
-    /// Returns whether a full list has just ended.
-    pub fn apply(&mut self, event: Event<K>, mut changed: impl FnMut(&str, Option<&K>)) -> bool {
+    /// Applies an event; `changed` hears of each object as it was (`None` if it is new) and as it is
+    /// (`None` if it went). Returns whether a full list has just ended.
+    pub fn apply(
+        &mut self,
+        event: Event<K>,
+        mut changed: impl FnMut(&str, Option<&K>, Option<&K>),
+    ) -> bool {
         match event {
             Event::Apply(object) => self.put(object, &mut changed),
             Event::Delete(object) => {
                 let name = name_of(&object);
                 self.seen = self.seen.max(version_of(&object));
-                self.objects.remove(&name);
-                changed(&name, None);
+                let old = self.objects.remove(&name);
+                changed(&name, old.as_deref().or(Some(&object)), None);
             }
             Event::Init => self.listing.clear(),
             Event::InitApply(object) => {
@@ -40,10 +44,10 @@ impl<K: Resource> Mirror<K> {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listing);
-                self.objects.retain(|name, _| {
+                self.objects.retain(|name, old| {
                     let keep = listed.contains(name);
                     if !keep {
-                        changed(name, None);
+                        changed(name, Some(old), None);
                     }
                     keep
                 });
@@ -53,13 +57,14 @@ impl<K: Resource> Mirror<K> {
         false
     }
 
-    fn put(&mut self, object: K, changed: &mut impl FnMut(&str, Option<&K>)) {
+    fn put(&mut self, object: K, changed: &mut impl FnMut(&str, Option<&K>, Option<&K>)) {
         let name = name_of(&object);
         self.seen = self.seen.max(version_of(&object));
-        let known = self.objects.get(&name).filter(|known| is_newer(known.as_ref(), &object));
+        let old = self.objects.get(&name).cloned();
         // What was learned stays until the watch has caught up with it.
-        let current = known.cloned().unwrap_or_else(|| Arc::new(object));
-        changed(&name, Some(&current));
+        let newer = old.clone().filter(|old| is_newer(old.as_ref(), &object));
+        let current = newer.unwrap_or_else(|| Arc::new(object));
+        changed(&name, old.as_deref(), Some(&current));
         self.objects.insert(name, current);
     }
 
@@ -131,8 +136,8 @@ mod tests {
     #[test]
     fn an_answer_that_comes_late_does_not_bring_back_what_has_gone() {
         let mut mirror = Mirror::default();
-        mirror.apply(Event::Apply(node(3)), |_, _| ());
-        mirror.apply(Event::Delete(node(5)), |_, _| ());
+        mirror.apply(Event::Apply(node(3)), |_, _, _| ());
+        mirror.apply(Event::Delete(node(5)), |_, _, _| ());
         mirror.learn(node(4));
         assert_eq!(version(&mirror), None);
         mirror.learn(node(6));
@@ -142,12 +147,12 @@ mod tests {
     #[test]
     fn a_watch_that_lags_does_not_take_back_what_was_learned() {
         let mut mirror = Mirror::default();
-        mirror.apply(Event::Apply(node(3)), |_, _| ());
+        mirror.apply(Event::Apply(node(3)), |_, _, _| ());
         mirror.learn(node(5));
         let mut told = Vec::new();
-        mirror.apply(Event::Apply(node(4)), |_, node| told.push(node.map(version_of)));
+        mirror.apply(Event::Apply(node(4)), |_, _, node| told.push(node.map(version_of)));
         assert_eq!((version(&mirror), told), (Some(5), vec![Some(5)]));
-        mirror.apply(Event::Delete(node(6)), |_, _| ());
+        mirror.apply(Event::Delete(node(6)), |_, _, _| ());
         assert_eq!(version(&mirror), None);
     }
 }

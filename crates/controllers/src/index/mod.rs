@@ -70,7 +70,7 @@ pub struct Index {
     /// CSINodes, for how many volumes each node can attach.
     pub csi_nodes: Mirror<CSINode>,
     /// Names of claims by the provider ID of their machine.
-    claims_by_machine: BTreeMap<String, String>,
+    claims_by_machine: BTreeMap<String, BTreeSet<String>>,
     /// Names of nodes by the provider ID of their machine.
     nodes_by_machine: BTreeMap<String, BTreeSet<String>>,
     /// Watches that have told everything there is.
@@ -169,47 +169,30 @@ impl Index {
     fn apply(&mut self, change: Change, now: Timestamp, wakers: &Wakers) {
         match change {
             Change::Pod(event) => self.apply_pods(event, now, wakers),
-            Change::Node(event) => {
-                let (claims, machines) = (&self.claims_by_machine, &mut self.nodes_by_machine);
-                let pod_events = &mut self.last_pod_event;
-                let done = self.nodes.apply(event, |name, node| {
-                    if node.is_none() {
-                        pod_events.remove(name);
-                    }
-                    let machine = node.and_then(machine_of_node);
-                    relink(machines, name, machine);
-                    let claim = machine.and_then(|machine| claims.get(machine));
-                    wakers.node(name, node, claim.map(String::as_str));
-                });
-                if done {
-                    self.synced.insert("nodes");
-                }
-            }
+            Change::Node(event) => self.apply_nodes(event, wakers),
             Change::Claim(event) => {
                 let machines = &mut self.claims_by_machine;
-                let done = self.claims.apply(event, |name, claim| {
-                    match claim.map(machine_of_claim) {
-                        Some(Some(machine)) => {
-                            machines.insert(machine.to_owned(), name.to_owned());
-                        }
-                        Some(None) => {}
-                        None => machines.retain(|_, claim| claim != name),
-                    }
-                    wakers.claim(name, claim);
+                let done = self.claims.apply(event, |name, old, claim| {
+                    relink(
+                        machines,
+                        name,
+                        [old, claim].map(|claim| claim.and_then(machine_of_claim)),
+                    );
+                    wakers.claim(name, claim.or(old));
                 });
                 if done {
                     self.synced.insert("claims");
                 }
             }
             Change::Pool(event) => {
-                if self.pools.apply(event, |name, _| wakers.pool(name)) {
+                if self.pools.apply(event, |name, _, _| wakers.pool(name)) {
                     self.synced.insert("pools");
                 }
                 self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
             }
             Change::Class(event) => {
                 let pools: Vec<String> = self.pools.names().map(str::to_owned).collect();
-                let done = self.classes.apply(event, |name, _| {
+                let done = self.classes.apply(event, |name, _, _| {
                     wakers.class(name);
                     pools.iter().for_each(|pool| wakers.pool(pool));
                 });
@@ -219,29 +202,29 @@ impl Index {
                 self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
             }
             Change::Overlay(event) => {
-                if self.overlays.apply(event, |_, _| ()) {
+                if self.overlays.apply(event, |_, _, _| ()) {
                     self.synced.insert("overlays");
                 }
                 // One overlay decides about others.
                 self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
             }
             Change::ReplicaSet(event) => {
-                if self.replica_sets.apply(event, |_, _| ()) {
+                if self.replica_sets.apply(event, |_, _, _| ()) {
                     self.synced.insert("replicasets");
                 }
             }
             Change::Job(event) => {
-                if self.jobs.apply(event, |_, _| ()) {
+                if self.jobs.apply(event, |_, _, _| ()) {
                     self.synced.insert("jobs");
                 }
             }
             Change::DaemonSet(event) => {
-                if self.daemon_sets.apply(event, |_, _| ()) {
+                if self.daemon_sets.apply(event, |_, _, _| ()) {
                     self.synced.insert("daemonsets");
                 }
             }
             Change::Namespace(event) => {
-                if self.namespaces.apply(event, |_, _| ()) {
+                if self.namespaces.apply(event, |_, _, _| ()) {
                     self.synced.insert("namespaces");
                 }
             }
@@ -261,10 +244,29 @@ impl Index {
                 }
             }
             Change::CsiNode(event) => {
-                if self.csi_nodes.apply(event, |_, _| ()) {
+                if self.csi_nodes.apply(event, |_, _, _| ()) {
                     self.synced.insert("csinodes");
                 }
             }
+        }
+    }
+
+    fn apply_nodes(&mut self, event: Event<core::Node>, wakers: &Wakers) {
+        let (claims, machines) = (&self.claims_by_machine, &mut self.nodes_by_machine);
+        let pod_events = &mut self.last_pod_event;
+        let done = self.nodes.apply(event, |name, old, node| {
+            let ids = [old, node].map(|node| node.and_then(machine_of_node));
+            relink(machines, name, ids);
+            // The claim of a node that went waits for just that.
+            let names = ids.into_iter().flatten().filter_map(|id| claims.get(id));
+            names.flatten().for_each(|claim| wakers.claim_named(claim));
+            wakers.node(name, node.or(old));
+            if node.is_none() {
+                pod_events.remove(name);
+            }
+        });
+        if done {
+            self.synced.insert("nodes");
         }
     }
 
@@ -356,9 +358,11 @@ impl Index {
         }
         self.last_pod_event.insert(name.clone(), now);
         let Some(node) = self.nodes.get(name) else { return };
-        let claim = machine_of_node(&node).and_then(|id| self.claims_by_machine.get(id));
-        let draining = node.metadata.deletion_timestamp.is_some();
-        wakers.pod_moved(name, claim.map(String::as_str), draining);
+        if node.metadata.deletion_timestamp.is_some() {
+            wakers.node_named(name);
+        }
+        let claims = machine_of_node(&node).and_then(|id| self.claims_by_machine.get(id));
+        claims.into_iter().flatten().for_each(|claim| wakers.claim_named(claim));
     }
 
     /// The Nodes of a machine: one, if all is well.
@@ -371,7 +375,7 @@ impl Index {
     /// The claim of a Node's machine.
     #[must_use]
     pub fn claim_of(&self, node: &core::Node) -> Option<Arc<NodeClaim>> {
-        self.claims.get(self.claims_by_machine.get(machine_of_node(node)?)?)
+        self.claims.get(self.claims_by_machine.get(machine_of_node(node)?)?.first()?)
     }
 }
 
@@ -383,19 +387,61 @@ fn machine_of_claim(claim: &NodeClaim) -> Option<&str> {
     claim.status.as_ref()?.provider_id.as_deref()
 }
 
-/// Makes `name` one of `machine`'s nodes, and of no other's.
-fn relink(machines: &mut BTreeMap<String, BTreeSet<String>>, name: &str, machine: Option<&str>) {
-    if let Some(machine) = machine {
-        machines.entry(machine.to_owned()).or_default().insert(name.to_owned());
-    } else {
-        machines.retain(|_, names| {
-            names.remove(name);
-            !names.is_empty()
-        });
+/// Takes `name` from the machine that it was of, and gives it to the one that it is of.
+fn relink(
+    machines: &mut BTreeMap<String, BTreeSet<String>>,
+    name: &str,
+    [was, is]: [Option<&str>; 2],
+) {
+    if let Some(was) = was.filter(|was| is != Some(*was))
+        && let Some(names) = machines.get_mut(was)
+    {
+        names.remove(name);
+        if names.is_empty() {
+            machines.remove(was);
+        }
+    }
+    if let Some(is) = is {
+        machines.entry(is.to_owned()).or_default().insert(name.to_owned());
     }
 }
 
 fn key_of(pod: &core::Pod) -> PodKey {
     let metadata = &pod.metadata;
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::ObjectMeta;
+
+    use super::*;
+
+    const MACHINE: &str = "aws:///ap-northeast-1a/i-0740e2a4362e88675";
+
+    #[test]
+    fn a_claim_hears_that_its_node_has_gone() {
+        let (wakers, mut triggers) = wakers();
+        let mut index = Index::default();
+        let now = Timestamp::UNIX_EPOCH;
+        let named =
+            |name: &str| ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        let mut claim = NodeClaim { metadata: named("general-purpose-x7k2p"), ..claim() };
+        claim.status.get_or_insert_default().provider_id = Some(MACHINE.to_owned());
+        let mut node = core::Node { metadata: named("i-0740e2a4362e88675"), ..Default::default() };
+        node.spec.get_or_insert_default().provider_id = Some(MACHINE.to_owned());
+        index.apply(Change::Claim(Event::Apply(claim)), now, &wakers);
+        index.apply(Change::Node(Event::Apply(node.clone())), now, &wakers);
+        while triggers.claims.try_recv().is_ok() {}
+        index.apply(Change::Node(Event::Delete(node)), now, &wakers);
+        assert_eq!(triggers.claims.try_recv().as_deref(), Ok("general-purpose-x7k2p"));
+        assert!(index.nodes_of(MACHINE).is_empty());
+    }
+
+    fn claim() -> NodeClaim {
+        let spec = serde_json::json!({"nodeClassRef": {
+            "group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"
+        }, "requirements": []});
+        NodeClaim::new("", serde_json::from_value(spec).expect("it is a spec"))
+    }
 }

@@ -29,7 +29,7 @@ impl Volumes {
     /// Applies an event; returns whether a full list has just ended.
     pub(super) fn apply_claim(&mut self, event: Event<PersistentVolumeClaim>) -> bool {
         let storage = Arc::make_mut(&mut self.storage);
-        self.claims.apply(event, |name, claim| {
+        self.claims.apply(event, |name, _, claim| {
             let (namespace, name) = name.split_once('/').unwrap_or(("", name));
             let key = (namespace.to_owned(), name.to_owned());
             let read = claim.and_then(|claim| readable(name, Claim::from_k8s(claim)));
@@ -43,7 +43,7 @@ impl Volumes {
     /// Applies an event; returns whether a full list has just ended.
     pub(super) fn apply_volume(&mut self, event: Event<PersistentVolume>) -> bool {
         let storage = Arc::make_mut(&mut self.storage);
-        self.volumes.apply(event, |name, volume| {
+        self.volumes.apply(event, |name, _, volume| {
             let read = volume.and_then(|volume| readable(name, Volume::from_k8s(volume)));
             match read {
                 Some(read) => drop(storage.volumes.insert(name.to_owned(), read)),
@@ -55,7 +55,7 @@ impl Volumes {
     /// Applies an event; returns whether a full list has just ended.
     pub(super) fn apply_class(&mut self, event: Event<StorageClass>) -> bool {
         let storage = Arc::make_mut(&mut self.storage);
-        self.classes.apply(event, |name, class| match class {
+        self.classes.apply(event, |name, _, class| match class {
             Some(class) => drop(storage.classes.insert(name.to_owned(), Class::from_k8s(class))),
             None => drop(storage.classes.remove(name)),
         })

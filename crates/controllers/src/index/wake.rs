@@ -50,7 +50,7 @@ pub fn wakers() -> (Wakers, Triggers) {
 }
 
 impl Wakers {
-    /// A claim came, changed or went.
+    /// A claim came, changed or went; `claim` is the last that is known of it.
     pub(super) fn claim(&self, name: &str, claim: Option<&NodeClaim>) {
         send(&self.claims, name);
         if let Some(pool) = claim.and_then(|claim| claim.labels().get(labels::NODEPOOL)) {
@@ -63,25 +63,22 @@ impl Wakers {
         }
     }
 
-    /// A node came, changed or went; `claim` is the claim of its machine.
-    pub(super) fn node(&self, name: &str, node: Option<&Node>, claim: Option<&str>) {
+    /// A node came, changed or went; `node` is the last that is known of it.
+    pub(super) fn node(&self, name: &str, node: Option<&Node>) {
         send(&self.nodes, name);
         if let Some(pool) = node.and_then(|node| node.labels().get(labels::NODEPOOL)) {
             send(&self.pools, pool);
         }
-        if let Some(claim) = claim {
-            send(&self.claims, claim);
-        }
     }
 
-    /// A pod came to a node or left it.
-    pub(super) fn pod_moved(&self, node: &str, claim: Option<&str>, draining: bool) {
-        if draining {
-            send(&self.nodes, node);
-        }
-        if let Some(claim) = claim {
-            send(&self.claims, claim);
-        }
+    /// Something that a claim waits for has happened.
+    pub(super) fn claim_named(&self, name: &str) {
+        send(&self.claims, name);
+    }
+
+    /// Something that a node waits for has happened.
+    pub(super) fn node_named(&self, name: &str) {
+        send(&self.nodes, name);
     }
 
     /// A pool came, changed or went, or its class did.
