@@ -56,3 +56,6 @@ pub const RESERVATION_ID: &str = "eks.amazonaws.com/capacity-reservation-id";
 pub const MAX_USD_PER_HOUR: &str = "aerostat.dev/max-usd-per-hour";
 /// On a claim: how many pods of each class it was ordered for.
 pub const PLANNED_PODS: &str = "aerostat.dev/planned-pods";
+/// On a NodePool: the time zone of its budgets' schedules, `Europe/Berlin` for example; UTC unless
+/// set.
+pub const BUDGET_TIME_ZONE: &str = "aerostat.dev/budget-time-zone";

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
+use aerostat_engine::budgets::{self, Closed};
 use aerostat_engine::cost;
 use aerostat_engine::resources::Resources;
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -58,6 +60,7 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     let class = &pool.spec.template.spec.node_class_ref;
     let class = context.index().classes.get(&class.name).filter(|_| class.kind == "NodeClass");
     class_readiness(&pool, class.as_deref(), &mut conditions);
+    let changes = disruption_allowed(&pool, &mut conditions, context.clock.now());
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     let (nodes, resources) = count(context, &name);
     if nodes > 0 {
@@ -73,7 +76,8 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         context.index().pools.learn(pool);
         context.changed();
     }
-    Ok(None)
+    let left = changes.map(|at| at.duration_since(context.clock.now()).unsigned_abs());
+    Ok(left)
 }
 
 /// Writes the hash of the template onto the pool; claims carry it on, and drift is told by it.
@@ -131,6 +135,39 @@ fn class_readiness(pool: &NodePool, class: Option<&NodeClass>, conditions: &mut 
             conditions.set(name, "Unknown", "NodeClassReadinessUnknown", message);
         }
     }
+}
+
+/// Says whether the pool's budgets allow disruptions, and until when; returns when that changes.
+/// The condition is ours: Karpenter does not tell.
+fn disruption_allowed(
+    pool: &NodePool,
+    conditions: &mut ConditionSet,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let name = "DisruptionAllowed";
+    let zone = pool.annotations().get(labels::BUDGET_TIME_ZONE);
+    let budgets = &pool.spec.disruption.budgets;
+    let outlook = budgets::outlook(budgets, zone.map(String::as_str), now);
+    if !outlook.problems.is_empty() {
+        conditions.set(name, "False", "InvalidBudget", &outlook.problems.join("; "));
+        return None;
+    }
+    let until = |closed: &Closed| match closed.until {
+        Some(until) => format!("{} until {until}", closed.reason),
+        None => closed.reason.to_owned(),
+    };
+    let closed: Vec<String> = outlook.closed.iter().map(until).collect();
+    let next = outlook.changes.map(|at| format!("budgets change at {at}"));
+    if closed.is_empty() {
+        conditions.set(name, "True", name, &next.unwrap_or_default());
+    } else {
+        let closed = format!("no node may be disrupted for {}", closed.join(", "));
+        let message = [closed].into_iter().chain(next).collect::<Vec<_>>().join("; ");
+        let all = outlook.closed.len() == budgets::REASONS.len();
+        let (status, reason) = if all { ("False", "Closed") } else { ("True", "PartlyClosed") };
+        conditions.set(name, status, reason, &message);
+    }
+    outlook.changes
 }
 
 /// Nodes of a pool that are not on their way out, and what they have.

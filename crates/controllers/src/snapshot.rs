@@ -134,6 +134,7 @@ fn pool_of(market: &Market, pool: &NodePool) -> Pool {
         max_price: max_price.unwrap_or_default(),
         replicas: spec.replicas.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
         budgets: spec.disruption.budgets.clone(),
+        budget_time_zone: pool.annotations().get(labels::BUDGET_TIME_ZONE).cloned(),
         consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
         policy: spec.disruption.consolidation_policy.clone(),
         termination_grace: template.spec.termination_grace_period,

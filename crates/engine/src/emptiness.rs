@@ -69,7 +69,7 @@ pub(crate) fn emptiness(
     for (pool, mut nodes) in candidates {
         let price = |state: &StateNode| state.price.and_then(Price::from_usd).unwrap_or_default();
         nodes.sort_by_key(|(state, claim)| (Reverse(price(state)), *claim));
-        found.give_up(pools[pool], &nodes, snapshot);
+        found.give_up(pools[pool], &nodes, snapshot, now);
     }
     found
 }
@@ -79,25 +79,21 @@ impl Emptiness {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    fn give_up(&mut self, pool: &Pool, nodes: &[(&StateNode, &str)], snapshot: &Snapshot) {
-        let mut problem = |reason: &str, message: String| {
-            let (pool, reason) = (pool.name.clone(), reason.to_owned());
-            self.problems.push(PoolProblem { pool, reason, message });
-        };
-        for schedule in pool.budgets.iter().filter_map(|budget| budget.schedule.as_ref()) {
-            problem(
-                "BudgetScheduleIgnored",
-                format!(
-                    "Schedules of disruption budgets are not supported yet: the budget with schedule {schedule:?} holds at all times"
-                ),
-            );
-        }
-        let allowed = budgets::allowed(pool, snapshot, REASON);
-        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX).min(nodes.len());
+    fn give_up(
+        &mut self,
+        pool: &Pool,
+        nodes: &[(&StateNode, &str)],
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) {
+        let allowance = budgets::allowed(pool, snapshot, REASON, now);
+        let allowed = usize::try_from(allowance.nodes).unwrap_or(usize::MAX).min(nodes.len());
         let blocked =
             format!("No allowed disruptions for disruption reason {REASON} due to blocking budget");
         if allowed < nodes.len() {
-            problem("DisruptionBlocked", blocked.clone());
+            let (pool, reason) = (pool.name.clone(), "DisruptionBlocked".to_owned());
+            self.problems.push(PoolProblem { pool, reason, message: blocked.clone() });
+            allowance.changes.into_iter().for_each(|at| self.look_again(at));
         }
         let (going, staying) = nodes.split_at(allowed);
         self.terminations.extend(going.iter().map(|(state, claim)| Termination {

@@ -19,7 +19,8 @@
 //! | [`report`] | why |
 //! | [`check`](mod@check) | is a plan right: written apart from the planner |
 //! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
-//! | `emptiness`, `budgets` | nodes that carry nothing and may go |
+//! | `emptiness` | nodes that carry nothing and may go |
+//! | [`budgets`], [`schedule`] | how many nodes may be disrupted, and when |
 //! | `bound` | how little any plan could cost |
 //! | `limits` | what pools may still buy |
 //! | `daemons` | what DaemonSets take of each node |
@@ -30,7 +31,7 @@
 //! No clock, randomness, I/O or hash order in here.
 
 mod bound;
-mod budgets;
+pub mod budgets;
 pub mod check;
 pub mod cost;
 mod daemons;
@@ -46,6 +47,7 @@ pub mod provisioning;
 pub mod report;
 mod residents;
 pub mod resources;
+pub mod schedule;
 pub mod snapshot;
 pub mod storage;
 mod twins;

@@ -211,6 +211,8 @@ pub struct Pool {
     pub replicas: Option<u32>,
     /// Budgets.
     pub budgets: Vec<Budget>,
+    /// The name of the time zone of their schedules; UTC if there is none.
+    pub budget_time_zone: Option<String>,
     /// How long a node must be quiet; `None` for never.
     pub consolidate_after: Option<Duration>,
     /// `WhenEmpty`, `WhenEmptyOrUnderutilized` or `Balanced`.

@@ -129,6 +129,7 @@ fn pool(types: Vec<InstanceType>) -> Pool {
         hash: String::new(),
         limits: Default::default(),
         max_price: None,
+        budget_time_zone: None,
         replicas: None,
         budgets: Vec::new(),
         consolidate_after: None,

@@ -85,6 +85,7 @@ fn pool() -> Pool {
         hash: String::new(),
         limits: Default::default(),
         max_price: None,
+        budget_time_zone: None,
         replicas: None,
         budgets: Vec::new(),
         consolidate_after: Some(std::time::Duration::ZERO),

@@ -232,6 +232,7 @@ fn pool(bytes: &mut Bytes<'_>, number: usize, types: &Arc<Vec<InstanceType>>, ru
         hash: String::new(),
         limits,
         max_price: None,
+        budget_time_zone: None,
         replicas: None,
         budgets: vec![Budget {
             nodes: (*bytes.one(&["100%", "1", "0", "50%"])).to_owned(),

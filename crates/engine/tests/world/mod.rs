@@ -112,12 +112,13 @@ impl World {
 pub fn pool(pool: &NodePool, types: &Arc<Vec<InstanceType>>) -> Pool {
     let (spec, template) = (&pool.spec, &pool.spec.template);
     let metadata = template.metadata.clone().unwrap_or_default();
+    let annotation = |key: &str| pool.metadata.annotations.as_ref()?.get(key).cloned();
     Pool {
         name: pool.metadata.name.clone().unwrap(),
         uid: pool.metadata.uid.clone().unwrap_or_default(),
         weight: spec.weight.unwrap_or(0),
-        usable: match pool.metadata.annotations.as_ref().and_then(|a| a.get("test/unusable")) {
-            Some(why) => Err(why.clone()),
+        usable: match annotation("test/unusable") {
+            Some(why) => Err(why),
             None => Ok(()),
         },
         requirements: template.spec.requirements.clone(),
@@ -131,6 +132,7 @@ pub fn pool(pool: &NodePool, types: &Arc<Vec<InstanceType>>) -> Pool {
         max_price: spending_limit(&pool.metadata.annotations.clone().unwrap_or_default()).unwrap(),
         replicas: spec.replicas.map(|count| u32::try_from(count).unwrap()),
         budgets: spec.disruption.budgets.clone(),
+        budget_time_zone: annotation(labels::BUDGET_TIME_ZONE),
         consolidate_after: spec.disruption.consolidate_after.duration.map(|d| d.0),
         policy: spec.disruption.consolidation_policy.clone(),
         termination_grace: template.spec.termination_grace_period,
