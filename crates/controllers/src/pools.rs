@@ -152,21 +152,22 @@ fn disruption_allowed(
         conditions.set(name, "False", "InvalidBudget", &outlook.problems.join("; "));
         return None;
     }
-    let until = |closed: &Closed| match closed.until {
-        Some(until) => format!("{} until {until}", closed.reason),
-        None => closed.reason.to_owned(),
-    };
-    let closed: Vec<String> = outlook.closed.iter().map(until).collect();
-    let next = outlook.changes.map(|at| format!("budgets change at {at}"));
-    if closed.is_empty() {
-        conditions.set(name, "True", name, &next.unwrap_or_default());
-    } else {
-        let closed = format!("no node may be disrupted for {}", closed.join(", "));
-        let message = [closed].into_iter().chain(next).collect::<Vec<_>>().join("; ");
-        let all = outlook.closed.len() == budgets::REASONS.len();
-        let (status, reason) = if all { ("False", "Closed") } else { ("True", "PartlyClosed") };
-        conditions.set(name, status, reason, &message);
+    let mut by_end: BTreeMap<Option<Timestamp>, Vec<&str>> = BTreeMap::new();
+    for Closed { reason, until } in &outlook.closed {
+        by_end.entry(*until).or_default().push(reason);
     }
+    let tell = |(until, reasons): (&Option<Timestamp>, &Vec<&str>)| {
+        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        format!("{}{until}", reasons.join(", "))
+    };
+    let closed = by_end.iter().map(tell).collect::<Vec<_>>().join("; ");
+    let next = outlook.changes.map(|at| format!("budgets change at {at}")).unwrap_or_default();
+    let (status, reason, message) = match outlook.closed.len() {
+        0 => ("True", name, next),
+        all if all == budgets::REASONS.len() => ("False", "BudgetClosed", closed),
+        _ => ("True", "BudgetPartlyClosed", format!("not for {closed}")),
+    };
+    conditions.set(name, status, reason, &message);
     outlook.changes
 }
 

@@ -3,24 +3,25 @@
 //! A scenario is a YAML file; what it tells is compared with a golden file beside it. Nothing in
 //! the cluster knows that its time is virtual.
 
+mod action;
+
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerostat_api::Duration;
 use aerostat_clock::Clock;
-use aerostat_cluster::Cluster;
-use aerostat_cluster::registry::DeleteOptions;
 use aerostat_engine::snapshot::Settings;
 use aerostat_provider::catalog::Catalog;
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
+pub use action::{Action, Fault, Merge};
+
 use crate::config::Config;
 use crate::story::{self, Line};
 use crate::world::{World, WorldOptions};
-use crate::{manifest, show};
 
 /// What happens in a scenario, and what is shown of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,20 +57,6 @@ pub struct Step {
     /// What.
     #[serde(flatten)]
     pub action: Action,
-}
-
-/// What a step does.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    /// Applies a manifest file; its path is relative to the scenario's.
-    Apply(PathBuf),
-    /// Deletes an object: `deployments.apps/default/balloon`.
-    Delete(String),
-    /// Deletes all objects of a kind: `nodes`.
-    DeleteAll(String),
-    /// Shows objects: `pods`, `nodes`, `nodeclaims`, or `events pod/default/pi-*`.
-    Show(String),
 }
 
 /// Plays the scenario of a file; returns what it tells.
@@ -109,7 +96,7 @@ async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
     tokio::spawn(story::follow(world.cluster.clone(), decisions, tell));
     for step in &scenario.steps {
         wait_until(&mut world, clock, epoch, step.at).await?;
-        let text = act(&world.cluster, &step.action, folder)?;
+        let text = step.action.run(&world, folder)?;
         output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
     }
     wait_until(&mut world, clock, epoch, scenario.until).await?;
@@ -129,48 +116,6 @@ async fn wait_until(
         why = world.failed() => bail!("{why}"),
         () = clock.sleep_until(when) => Ok(()),
     }
-}
-
-fn act(cluster: &Cluster, action: &Action, folder: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    match action {
-        Action::Apply(file) => {
-            let manifests = manifest::read(&folder.join(file))?;
-            for manifest in &manifests {
-                manifest.check(cluster, &manifests)?;
-            }
-            for manifest in &manifests {
-                writeln!(text, "> {} {}", manifest.title(), manifest.apply(cluster)?)?;
-            }
-        }
-        Action::Delete(what) => {
-            let mut parts = what.splitn(3, '/');
-            let (Some(resource), Some(namespace), Some(name)) =
-                (parts.next(), parts.next(), parts.next())
-            else {
-                bail!("delete: {what:?} is no plural.group/namespace/name");
-            };
-            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-            let kind = cluster.kind(group, plural).with_context(|| format!("no {resource}"))?;
-            cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
-            writeln!(text, "> {resource} {namespace}/{name} deleted")?;
-        }
-        Action::DeleteAll(resource) => {
-            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-            let kind = cluster.kind(group, plural).with_context(|| format!("no {resource}"))?;
-            let (objects, _) = cluster.store().list(&kind.resource(), "");
-            for object in objects {
-                let (namespace, name) = (object.namespace(), object.name());
-                cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
-                writeln!(text, "> {resource} {name} deleted")?;
-            }
-        }
-        Action::Show(what) => {
-            writeln!(text, "> show {what}")?;
-            text.push_str(&show::show(cluster, what)?);
-        }
-    }
-    Ok(text)
 }
 
 /// `  26.013 s`.

@@ -7,8 +7,9 @@ use anyhow::Context;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
-/// Shows `pods`, `nodes`, `nodeclaims.karpenter.sh` and so on as a table, or the events of objects
-/// whose `kind/namespace/name` starts like `events pod/default/pi-`.
+/// Shows `pods`, `nodes`, `nodeclaims.karpenter.sh` and so on as a table, their conditions as
+/// `conditions nodes`, or the events of objects whose `kind/namespace/name` starts like `events
+/// pod/default/pi-`.
 ///
 /// # Errors
 ///
@@ -16,6 +17,9 @@ use serde_json::Value;
 pub fn show(cluster: &Cluster, what: &str) -> anyhow::Result<String> {
     if let Some(about) = what.strip_prefix("events ") {
         return Ok(events(cluster, about));
+    }
+    if let Some(resource) = what.strip_prefix("conditions ") {
+        return conditions(cluster, resource);
     }
     let (plural, group) = what.split_once('.').unwrap_or((what, ""));
     let kind = cluster.kind(group, plural).with_context(|| format!("there are no {what}"))?;
@@ -40,6 +44,22 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// Name, type, status, reason and message of each condition of all objects of a kind.
+fn conditions(cluster: &Cluster, resource: &str) -> anyhow::Result<String> {
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let kind = cluster.kind(group, plural).with_context(|| format!("there are no {resource}"))?;
+    let mut rows = Vec::new();
+    for object in cluster.store().list(&kind.resource(), "").0 {
+        let conditions = object.value["status"]["conditions"].as_array();
+        for condition in conditions.into_iter().flatten() {
+            let text = |field: &str| cell(&condition[field]);
+            let fields = ["type", "status", "reason", "message"].map(text);
+            rows.push([object.name().to_owned()].into_iter().chain(fields).collect());
+        }
+    }
+    Ok(align(&rows))
 }
 
 /// Type, reason, source and message of each event about an object, oldest first.

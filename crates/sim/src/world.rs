@@ -45,6 +45,8 @@ pub struct World {
     pub service: http::Service,
     /// A client of it, without a socket.
     pub client: Client,
+    /// Where its machines come from.
+    pub cloud: Arc<SimCloud>,
     tasks: JoinSet<()>,
     decisions: Option<UnboundedReceiver<Decision>>,
 }
@@ -69,9 +71,10 @@ impl World {
             Status::new(400, "BadRequest", format!("the config file's stock.{problem}"))
         })?;
         let cloud = SimCloud::new(region, clock, seeds, cloud, stock, client.clone());
+        let cloud = Arc::new(cloud);
         let (sender, decisions) = unbounded_channel();
         let context =
-            Arc::new(Context::new(client.clone(), clock, Arc::new(cloud), settings, Some(sender)));
+            Arc::new(Context::new(client.clone(), clock, cloud.clone(), settings, Some(sender)));
         // Weakly, since the context has a client of the service.
         let told = Arc::downgrade(&context);
         service.serve_documents(Box::new(move |path| document(&told, path)));
@@ -80,7 +83,7 @@ impl World {
         tasks.spawn(scheduler::run(cluster.clone()));
         tasks.spawn(kubelet::run(cluster.clone(), Arc::new(nodes)));
         tasks.spawn(aerostat_controllers::run(context));
-        Ok(Self { cluster, service, client, tasks, decisions: Some(decisions) })
+        Ok(Self { cluster, service, client, cloud, tasks, decisions: Some(decisions) })
     }
 
     /// The planner's decisions, to be told; they can be taken once.

@@ -1,0 +1,140 @@
+//! What the steps of a scenario do.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aerostat_cluster::Cluster;
+use aerostat_cluster::kinds::Kind;
+use aerostat_cluster::registry::{DeleteOptions, Part, WriteOptions};
+use aerostat_cluster::store::Object;
+use aerostat_provider::sim::Unavailable;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::world::World;
+use crate::{manifest, show};
+
+/// What a step does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Applies a manifest file; its path is relative to the scenario's.
+    Apply(PathBuf),
+    /// Changes objects.
+    Patch(Merge),
+    /// Deletes an object: `deployments.apps/default/balloon`.
+    Delete(String),
+    /// Deletes all objects of a kind: `nodes`.
+    DeleteAll(String),
+    /// Something goes wrong outside the cluster.
+    Fault(Fault),
+    /// Shows objects: `pods`, `nodes`, `nodeclaims`, `conditions nodepools.karpenter.sh`, or
+    /// `events pod/default/pi-*`.
+    Show(String),
+}
+
+/// A JSON merge patch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Merge {
+    /// Of which objects: `nodes` for all of a kind, `nodepools.karpenter.sh//system` for one.
+    pub of: String,
+    /// Of so many of them, in the order of their names; of all unless set.
+    pub first: Option<usize>,
+    /// What changes.
+    pub with: Value,
+    /// Whether it goes to the status.
+    #[serde(default)]
+    pub status: bool,
+}
+
+/// Something that goes wrong outside the cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Fault {
+    /// From now on these offerings, and no others, are out of stock.
+    Unavailable(Vec<Unavailable>),
+}
+
+impl Action {
+    /// Does it; what there is to tell of it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or the cluster refuses.
+    pub(super) fn run(&self, world: &World, folder: &Path) -> anyhow::Result<String> {
+        let cluster = &world.cluster;
+        let mut text = String::new();
+        match self {
+            Self::Apply(file) => {
+                let manifests = manifest::read(&folder.join(file))?;
+                for manifest in &manifests {
+                    manifest.check(cluster, &manifests)?;
+                }
+                for manifest in &manifests {
+                    writeln!(text, "> {} {}", manifest.title(), manifest.apply(cluster)?)?;
+                }
+            }
+            Self::Patch(merge) => {
+                let (kind, objects) = find(cluster, &merge.of)?;
+                let part = if merge.status { Part::Status } else { Part::Main };
+                for object in objects.iter().take(merge.first.unwrap_or(usize::MAX)) {
+                    let (namespace, name) = (object.namespace(), object.name());
+                    let options = WriteOptions::default();
+                    cluster.update_object(&kind, namespace, name, part, options, |old| {
+                        let mut value = old.value.clone();
+                        json_patch::merge(&mut value, &merge.with);
+                        Ok(value)
+                    })?;
+                    writeln!(text, "> {} {name} patched: {}", kind.plural, merge.with)?;
+                }
+            }
+            Self::Delete(what) => {
+                if what.splitn(3, '/').count() < 3 {
+                    bail!("delete: {what:?} is no plural.group/namespace/name");
+                }
+                let (kind, objects) = find(cluster, what)?;
+                let resource = what.split('/').next().unwrap_or_default();
+                for object in objects {
+                    let (namespace, name) = (object.namespace(), object.name());
+                    cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
+                    writeln!(text, "> {resource} {namespace}/{name} deleted")?;
+                }
+            }
+            Self::DeleteAll(resource) => {
+                let (kind, objects) = find(cluster, resource)?;
+                for object in objects {
+                    let (namespace, name) = (object.namespace(), object.name());
+                    cluster.delete_object(&kind, namespace, name, &DeleteOptions::default())?;
+                    writeln!(text, "> {resource} {name} deleted")?;
+                }
+            }
+            Self::Fault(fault) => match fault {
+                Fault::Unavailable(offerings) => {
+                    world.cloud.set_unavailable(offerings.clone());
+                    writeln!(text, "> {} offerings are out of stock", offerings.len())?;
+                }
+            },
+            Self::Show(what) => {
+                writeln!(text, "> show {what}")?;
+                text.push_str(&show::show(cluster, what)?);
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The objects that `plural.group`, or `plural.group/namespace/name`, names.
+fn find(cluster: &Cluster, what: &str) -> anyhow::Result<(Arc<Kind>, Vec<Arc<Object>>)> {
+    let mut parts = what.splitn(3, '/');
+    let resource = parts.next().unwrap_or_default();
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let kind = cluster.kind(group, plural).with_context(|| format!("no {resource}"))?;
+    let objects = match (parts.next(), parts.next()) {
+        (Some(namespace), Some(name)) => vec![cluster.get_object(&kind, namespace, name)?],
+        _ => cluster.store().list(&kind.resource(), "").0,
+    };
+    Ok((kind, objects))
+}
