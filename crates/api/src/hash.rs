@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::nodeclass::NodeClassSpec;
 use crate::nodepool::{NodeClaimTemplate, NodeClaimTemplateSpec, NodeClassRef};
 use crate::{Duration, NillableDuration};
 
@@ -30,6 +31,22 @@ pub fn nodepool_hash(template: &NodeClaimTemplate) -> String {
         .field("Spec", template_spec(&template.spec).unless_zero())
         .hash
         .to_string()
+}
+
+/// What `eks.amazonaws.com/nodeclass-hash-version` says of [`nodeclass_hash`]. How Auto Mode hashes a
+/// class is not known: its own hashes have version `v1`, and are not compared with these.
+pub const NODECLASS_VERSION: &str = "aerostat-v1";
+
+/// The value of `eks.amazonaws.com/nodeclass-hash` for a class with this spec: the 64-bit FNV-1 hash
+/// of its JSON, keys sorted.
+///
+/// # Panics
+///
+/// Never: a class was read from JSON.
+#[must_use]
+pub fn nodeclass_hash(spec: &NodeClassSpec) -> String {
+    let value = serde_json::to_value(spec).expect("a class is JSON");
+    fnv(value.to_string().as_bytes()).to_string()
 }
 
 fn template_spec(spec: &NodeClaimTemplateSpec) -> Struct {

@@ -54,6 +54,10 @@ pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-lo
 pub const RESERVATION_ID: &str = "eks.amazonaws.com/capacity-reservation-id";
 /// On a NodePool: the most that its machines together may cost, USD per hour.
 pub const MAX_USD_PER_HOUR: &str = "aerostat.dev/max-usd-per-hour";
+/// On a NodeClaim: the hash of the class that it was launched with.
+pub const NODECLASS_HASH: &str = "eks.amazonaws.com/nodeclass-hash";
+/// By which algorithm.
+pub const NODECLASS_HASH_VERSION: &str = "eks.amazonaws.com/nodeclass-hash-version";
 /// On a claim: how many pods of each class it was ordered for.
 pub const PLANNED_PODS: &str = "aerostat.dev/planned-pods";
 /// On a NodePool: the time zone of its budgets' schedules, `Europe/Berlin` for example; UTC unless

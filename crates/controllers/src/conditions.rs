@@ -90,6 +90,12 @@ impl ConditionSet {
         is_true(&self.conditions, name)
     }
 
+    /// When a condition became True, if it is.
+    #[must_use]
+    pub fn true_since(&self, name: &str) -> Option<Timestamp> {
+        true_since(&self.conditions, name)
+    }
+
     /// The conditions with `Ready` derived from its dependents: oldest transition first, the root
     /// last.
     #[must_use]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aerostat_api::{NodeClass, NodePool, Quantity, hash, labels};
+use aerostat_api::{NodeClaim, NodeClass, NodePool, Quantity, hash, labels};
 use aerostat_engine::budgets::{self, Closed};
 use aerostat_engine::cost;
 use aerostat_engine::resources::Resources;
@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::{ConditionSet, is_true};
-use crate::context::{Context, Error};
+use crate::context::{Context, Error, gone_is_fine};
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
@@ -82,6 +82,10 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
 
 /// Writes the hash of the template onto the pool; claims carry it on, and drift is told by it.
 async fn stamp_hash(context: &Context, pool: Arc<NodePool>) -> Result<Arc<NodePool>, Error> {
+    let known = pool.annotations().get(labels::NODEPOOL_HASH_VERSION);
+    if known.is_some_and(|version| version != hash::VERSION) {
+        restamp_claims(context, &pool).await?;
+    }
     let wanted = [
         (labels::NODEPOOL_HASH, hash::nodepool_hash(&pool.spec.template)),
         (labels::NODEPOOL_HASH_VERSION, hash::VERSION.to_owned()),
@@ -95,6 +99,30 @@ async fn stamp_hash(context: &Context, pool: Arc<NodePool>) -> Result<Arc<NodePo
     let pool = api.patch(&pool.name_any(), &PatchParams::default(), &patch).await?;
     context.index().pools.learn(pool.clone());
     Ok(Arc::new(pool))
+}
+
+/// Hashes of another version cannot be compared: the pool's claims get those of this one, as if their
+/// templates had not changed meanwhile, but what has drifted stays so.
+async fn restamp_claims(context: &Context, pool: &NodePool) -> Result<(), Error> {
+    let name = pool.name_any();
+    let hash = hash::nodepool_hash(&pool.spec.template);
+    let stale = |claim: &&Arc<NodeClaim>| {
+        claim.labels().get(labels::NODEPOOL) == Some(&name)
+            && claim.annotations().get(labels::NODEPOOL_HASH_VERSION).map(String::as_str)
+                != Some(hash::VERSION)
+    };
+    let claims: Vec<_> = context.index().claims.values().filter(stale).cloned().collect();
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    for claim in claims {
+        let mut stamps = BTreeMap::from([(labels::NODEPOOL_HASH_VERSION, hash::VERSION)]);
+        let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice());
+        if !is_true(conditions.unwrap_or_default(), "Drifted") {
+            stamps.insert(labels::NODEPOOL_HASH, &hash);
+        }
+        let patch = Patch::Merge(json!({"metadata": {"annotations": stamps}}));
+        gone_is_fine(api.patch(&claim.name_any(), &PatchParams::default(), &patch).await)?;
+    }
+    Ok(())
 }
 
 /// What the schema cannot say: duplicate taints, and annotations of our own.

@@ -72,6 +72,14 @@ pub trait CloudProvider: Send + Sync + 'static {
         types: &'a [InstanceType],
     ) -> BoxFuture<'a, Result<Instance, ProviderError>>;
 
+    /// Why the provider would launch something else for a launched claim today, in one word; `class`
+    /// is the claim's, as it is now.
+    fn is_drifted<'a>(
+        &'a self,
+        claim: &'a NodeClaim,
+        class: Option<&'a NodeClass>,
+    ) -> BoxFuture<'a, Result<Option<&'static str>, ProviderError>>;
+
     /// Ends a machine. `Ok` says that it has begun; `NotFound` that the machine is gone.
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>>;
 

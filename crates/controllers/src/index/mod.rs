@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use aerostat_api::{NodeClaim, NodeClass, NodeOverlay, NodePool};
+use aerostat_api::nodepool::NodeClassRef;
+use aerostat_api::{NodeClaim, NodeClass, NodeOverlay, NodePool, labels};
 use aerostat_engine::pod::{Pod, PodKey};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{StreamExt, stream};
@@ -23,7 +24,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
-use kube::{Api, Resource};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 pub use mirror::Mirror;
@@ -73,6 +74,8 @@ pub struct Index {
     claims_by_machine: BTreeMap<String, BTreeSet<String>>,
     /// Names of nodes by the provider ID of their machine.
     nodes_by_machine: BTreeMap<String, BTreeSet<String>>,
+    /// Generation and template hash of each pool, as claims were last told of.
+    templates: BTreeMap<String, (Option<i64>, Option<String>)>,
     /// Watches that have told everything there is.
     synced: BTreeSet<&'static str>,
     listing: BTreeSet<PodKey>,
@@ -184,17 +187,15 @@ impl Index {
                     self.synced.insert("claims");
                 }
             }
-            Change::Pool(event) => {
-                if self.pools.apply(event, |name, _, _| wakers.pool(name)) {
-                    self.synced.insert("pools");
-                }
-                self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
-            }
+            Change::Pool(event) => self.apply_pools(event, wakers),
             Change::Class(event) => {
-                let pools: Vec<String> = self.pools.names().map(str::to_owned).collect();
+                let (claims, pools) = (&self.claims, &self.pools);
                 let done = self.classes.apply(event, |name, _, _| {
                     wakers.class(name);
-                    pools.iter().for_each(|pool| wakers.pool(pool));
+                    pools.names().for_each(|pool| wakers.pool(pool));
+                    let mine = |claim: &&Arc<NodeClaim>| claim.spec.node_class_ref.name == name;
+                    let mine = claims.values().filter(mine);
+                    mine.for_each(|claim| wakers.claim_alone(&claim.name_any()));
                 });
                 if done {
                     self.synced.insert("classes");
@@ -268,6 +269,33 @@ impl Index {
         if done {
             self.synced.insert("nodes");
         }
+    }
+
+    fn apply_pools(&mut self, event: Event<NodePool>, wakers: &Wakers) {
+        let (claims, templates) = (&self.claims, &mut self.templates);
+        let done = self.pools.apply(event, |name, _, pool| {
+            wakers.pool(name);
+            let template = pool.map(|pool| {
+                let hash = pool.annotations().get(labels::NODEPOOL_HASH).cloned();
+                (pool.metadata.generation, hash)
+            });
+            let before = match template.clone() {
+                Some(template) => templates.insert(name.to_owned(), template),
+                None => templates.remove(name),
+            };
+            if before != template {
+                // Its claims may have drifted; its counters do not concern them.
+                let mine = |claim: &&Arc<NodeClaim>| {
+                    claim.labels().get(labels::NODEPOOL).is_some_and(|pool| pool == name)
+                };
+                let mine = claims.values().filter(mine);
+                mine.for_each(|claim| wakers.claim_alone(&claim.name_any()));
+            }
+        });
+        if done {
+            self.synced.insert("pools");
+        }
+        self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
     }
 
     fn apply_pods(&mut self, event: Event<core::Pod>, now: Timestamp, wakers: &Wakers) {
@@ -370,6 +398,14 @@ impl Index {
     pub fn nodes_of(&self, provider_id: &str) -> Vec<Arc<core::Node>> {
         let names = self.nodes_by_machine.get(provider_id);
         names.into_iter().flatten().filter_map(|name| self.nodes.get(name)).collect()
+    }
+
+    /// The class that a pool or claim refers to, if it is one that is known here.
+    #[must_use]
+    pub fn class_of(&self, reference: &NodeClassRef) -> Option<Arc<NodeClass>> {
+        self.classes
+            .get(&reference.name)
+            .filter(|_| reference.kind == "NodeClass" && reference.group == "eks.amazonaws.com")
     }
 
     /// The claim of a Node's machine.

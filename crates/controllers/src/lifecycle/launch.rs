@@ -1,16 +1,18 @@
 //! The provider launches the machine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aerostat_api::NodeClaim;
+use aerostat_api::{NodeClaim, NodeClass, hash, labels};
 use aerostat_provider::{Instance, ProviderError};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 
 use super::Work;
-use crate::context::{Context, Error, gone_is_fine};
+use super::deletion::Cause;
+use crate::context::{Context, Error};
 use crate::market;
 use crate::recorder::Note;
 
@@ -27,10 +29,11 @@ pub(super) enum Launched {
 /// between launch and status it hands out the same machine again.
 pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launched, Error> {
     let claim = work.claim.clone();
-    let types = {
+    let (types, class) = {
         let index = context.index();
         let market = context.market(&index);
-        market::of_claim(&market, &*context.provider, &index, &claim)
+        let types = market::of_claim(&market, &*context.provider, &index, &claim);
+        (types, index.class_of(&claim.spec.node_class_ref))
     };
     let launched = match &types {
         Ok(types) => context.provider.create(&claim, types).await,
@@ -38,7 +41,7 @@ pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launche
     };
     match launched {
         Ok(instance) => {
-            work.claim = hydrate(context, &claim, &instance).await?;
+            work.claim = hydrate(context, &claim, &instance, class.as_deref()).await?;
             work.status.provider_id = Some(instance.provider_id);
             work.status.image_id = instance.image_id;
             work.status.capacity = Some(instance.capacity);
@@ -47,14 +50,15 @@ pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launche
             Ok(Launched::Yes)
         }
         Err(error @ (ProviderError::InsufficientCapacity(_) | ProviderError::ClassNotReady(_))) => {
-            let reason = match error {
-                ProviderError::InsufficientCapacity(_) => "InsufficientCapacityError",
-                _ => "NodeClassNotReady",
+            let (reason, cause) = match error {
+                ProviderError::InsufficientCapacity(_) => {
+                    ("InsufficientCapacityError", Cause::InsufficientCapacity)
+                }
+                _ => ("NodeClassNotReady", Cause::ClassNotReady),
             };
             let message = format!("NodeClaim {} event: {}", claim.name_any(), shorten(&error));
             context.recorder.publish(claim.object_ref(&()), Note::warning(reason, message)).await;
-            let api = Api::<NodeClaim>::all(context.client.clone());
-            gone_is_fine(api.delete(&claim.name_any(), &DeleteParams::default()).await)?;
+            super::delete(context, &claim, cause).await?;
             Ok(Launched::GivenUp)
         }
         Err(error) => {
@@ -78,15 +82,24 @@ fn shorten(error: &ProviderError) -> String {
     text.chars().take(MAX_MESSAGE).chain("...".chars()).collect()
 }
 
-/// Labels of the machine go onto the claim; the claim's own win.
+/// Labels of the machine go onto the claim; the claim's own win. So does the hash of the class that
+/// it was launched with.
 async fn hydrate(
     context: &Context,
     claim: &NodeClaim,
     instance: &Instance,
+    class: Option<&NodeClass>,
 ) -> Result<Arc<NodeClaim>, Error> {
     let mut labels = instance.labels.clone();
     labels.extend(claim.labels().clone());
-    let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    let stamps = class.map(|class| {
+        BTreeMap::from([
+            (labels::NODECLASS_HASH, hash::nodeclass_hash(&class.spec)),
+            (labels::NODECLASS_HASH_VERSION, hash::NODECLASS_VERSION.to_owned()),
+        ])
+    });
+    let metadata = json!({"labels": labels, "annotations": stamps.unwrap_or_default()});
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
     let api = Api::<NodeClaim>::all(context.client.clone());
     let claim = api.patch(&claim.name_any(), &PatchParams::default(), &patch).await?;
     context.index().claims.learn(claim.clone());

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use aerostat_api::NodeClaim;
 use jiff::Timestamp;
-use kube::Api;
-use kube::api::DeleteParams;
 
+use super::deletion::Cause;
 use super::{Work, launch};
-use crate::context::{Context, Error, gone_is_fine};
 
 /// How long a machine may take to join as a Node.
 const REGISTRATION: Duration = Duration::from_secs(15 * 60);
@@ -21,15 +18,15 @@ pub(super) enum Left {
     /// It has this long.
     Time(Duration),
     /// It has had its time.
-    GiveUp,
+    GiveUp(Cause),
 }
 
 /// How long the claim may still take to launch or register.
 pub(super) fn time_left(work: &Work, now: Timestamp) -> Left {
-    let limit = if !work.conditions.is_true("Launched") {
-        launch::TIMEOUT
+    let (limit, cause) = if !work.conditions.is_true("Launched") {
+        (launch::TIMEOUT, Cause::LaunchTimeout)
     } else if !work.conditions.is_true("Registered") {
-        REGISTRATION
+        (REGISTRATION, Cause::RegistrationTimeout)
     } else {
         return Left::Done;
     };
@@ -37,13 +34,6 @@ pub(super) fn time_left(work: &Work, now: Timestamp) -> Left {
     let spent = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     match limit.checked_sub(spent) {
         Some(left) if !left.is_zero() => Left::Time(left),
-        _ => Left::GiveUp,
+        _ => Left::GiveUp(cause),
     }
-}
-
-/// Deletes the claim; its pods are planned for anew.
-pub(super) async fn give_up(context: &Context, name: &str) -> Result<(), Error> {
-    tracing::warn!(%name, "nodeclaim did not register in time; deleting it");
-    let api = Api::<NodeClaim>::all(context.client.clone());
-    gone_is_fine(api.delete(name, &DeleteParams::default()).await)
 }

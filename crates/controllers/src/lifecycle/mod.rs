@@ -1,17 +1,25 @@
 //! A NodeClaim from order to end.
 //!
 //! `launch` → `registration` → `initialization`, each a step that either is done or says what it
-//! waits for; `liveness` gives up on claims that never get there; `end` takes a deleted claim and
-//! its machine away. Every step may be interrupted and repeated.
+//! waits for; `liveness` gives up on claims that never get there. Then `drift`, `quiet` and
+//! `consistency` tell by conditions what others decide by. `deletion` names what claims are deleted
+//! for, `end` takes a deleted claim and its machine away. Every step may be interrupted and
+//! repeated.
 //!
 //! Source: kubernetes-sigs/karpenter `pkg/controllers/nodeclaim/lifecycle/`.
 
+mod consistency;
+mod deletion;
+mod drift;
 mod end;
+mod hydration;
 mod initialization;
 mod launch;
 mod liveness;
+mod quiet;
 mod registration;
 
+pub(crate) use deletion::{Cause, delete};
 pub(crate) use end::{POLL, machine_is_gone};
 
 use std::sync::Arc;
@@ -65,6 +73,7 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         created,
         context.clock.now(),
     );
+    let claim = hydration::claim(context, claim).await?;
     let mut work = Work { claim, conditions, status };
     if !work.conditions.is_true("Launched") {
         match launch::launch(context, &mut work).await? {
@@ -78,16 +87,30 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     if !work.conditions.is_true("Initialized") {
         initialization::initialize(context, &mut work).await?;
     }
+    hydration::node(context, &work).await?;
+    consistency::check(context, &mut work).await;
     note_pod_events(context, &mut work);
-    let wait = liveness::time_left(&work, context.clock.now());
-    save(context, work).await?;
-    match wait {
-        liveness::Left::GiveUp => {
-            liveness::give_up(context, &name).await?;
+    let mut waits = vec![drift::detect(context, &mut work).await?];
+    waits.extend(quiet::mark(context, &mut work));
+    let now = context.clock.now();
+    let over = match liveness::time_left(&work, now) {
+        liveness::Left::GiveUp(cause) => Some(cause),
+        liveness::Left::Time(left) => {
+            waits.push(left);
+            None
+        }
+        liveness::Left::Done => None,
+    };
+    let life = deletion::life_left(&work, now);
+    let over = over.or_else(|| life.filter(Duration::is_zero).map(|_| Cause::Expired));
+    waits.extend(life);
+    let claim = save(context, work).await?;
+    match over {
+        Some(cause) => {
+            delete(context, &claim, cause).await?;
             Ok(None)
         }
-        liveness::Left::Time(wait) => Ok(Some(wait)),
-        liveness::Left::Done => Ok(None),
+        None => Ok(waits.into_iter().min()),
     }
 }
 
@@ -103,20 +126,20 @@ fn note_pod_events(context: &Context, work: &mut Work) {
     }
 }
 
-/// Writes the status if it changed.
-async fn save(context: &Context, work: Work) -> Result<(), Error> {
+/// Writes the status if it changed; returns the claim as it is then.
+async fn save(context: &Context, work: Work) -> Result<Arc<NodeClaim>, Error> {
     let mut status = work.status;
     status.conditions = work.conditions.finish();
     let old = work.claim.status.clone().unwrap_or_default();
     if status == old {
-        return Ok(());
+        return Ok(work.claim);
     }
     let api = Api::<NodeClaim>::all(context.client.clone());
     let patch = Patch::Merge(json!({ "status": status }));
     let claim = api.patch_status(&work.claim.name_any(), &PatchParams::default(), &patch).await?;
-    context.index().claims.learn(claim);
+    context.index().claims.learn(claim.clone());
     context.changed();
-    Ok(())
+    Ok(Arc::new(claim))
 }
 
 async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<Arc<NodeClaim>, Error> {

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aerostat_api::nodepool::NodeClassRef;
-use aerostat_api::{NodeClaim, NodeClass, labels};
+use aerostat_api::{NodeClaim, NodeClass, hash, labels};
 use aerostat_clock::{Clock, Seeds, Stream};
 use aerostat_engine::instance::{InstanceType, Offering};
 use futures::future::{BoxFuture, FutureExt};
@@ -383,6 +383,21 @@ impl CloudProvider for SimCloud {
             ordered.map(|(instance, _)| instance)
         }
         .boxed()
+    }
+
+    fn is_drifted<'a>(
+        &'a self,
+        claim: &'a NodeClaim,
+        class: Option<&'a NodeClass>,
+    ) -> BoxFuture<'a, Result<Option<&'static str>, ProviderError>> {
+        let drifted = class.is_some_and(|class| {
+            let annotation = |key: &str| claim.metadata.annotations.as_ref()?.get(key);
+            let version = annotation(labels::NODECLASS_HASH_VERSION);
+            let hash = annotation(labels::NODECLASS_HASH);
+            version.is_some_and(|version| version == hash::NODECLASS_VERSION)
+                && hash.is_some_and(|hash| *hash != hash::nodeclass_hash(&class.spec))
+        });
+        async move { Ok(drifted.then_some("NodeClassDrift")) }.boxed()
     }
 
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>> {
