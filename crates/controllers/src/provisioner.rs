@@ -22,8 +22,11 @@ use crate::snapshot::{self, Memory, Nominations, Target};
 
 /// How many writes are under way at a time.
 const CONCURRENCY: usize = 32;
-/// Pods that keep coming are planned after this time at the latest.
-const LONGEST_BURST: Duration = Duration::from_millis(500);
+/// Pods that keep coming are planned after this time, and this much more for each that came: many
+/// are dear to plan, and one plan for all of them is the better one.
+const BURST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1));
+/// But after this time at the latest.
+const LONGEST_BURST: Duration = Duration::from_secs(5);
 
 /// How soon to look again for an owner that is not known yet.
 const OWNER_RETRY: Duration = Duration::from_millis(20);
@@ -79,13 +82,18 @@ pub async fn run(context: &Context) {
 /// Lets a burst come in: waits a while, and on for as long as pods keep coming.
 async fn gather(context: &Context) {
     let begun = context.clock.now();
+    let before = context.index().arrivals;
     loop {
         let window = snapshot::gathering_time(&context.index());
         context.clock.sleep(window).await;
         let now = context.clock.now();
-        let last = context.index().last_arrival.unwrap_or(begun);
+        let (last, came) = {
+            let index = context.index();
+            (index.last_arrival.unwrap_or(begun), index.arrivals - before)
+        };
         let quiet = now.duration_since(last).unsigned_abs() >= window / 2;
-        if quiet || now.duration_since(begun).unsigned_abs() >= LONGEST_BURST {
+        let most = BURST.0 + BURST.1.saturating_mul(u32::try_from(came).unwrap_or(u32::MAX));
+        if quiet || now.duration_since(begun).unsigned_abs() >= most.min(LONGEST_BURST) {
             return;
         }
     }

@@ -366,7 +366,7 @@ fn price_of(pool: Option<&Pool>, node: &BTreeMap<String, String>) -> Option<f64>
 /// it.
 #[must_use]
 pub fn gathering_time(index: &Index) -> Duration {
-    let pending = index.pods.values().filter(|pod| pod.node.is_none()).take(500).count();
+    let pending = index.pods.values().filter(|pod| pod.node.is_none()).take(2_000).count();
     Duration::from_millis(5) + Duration::from_micros(30) * u32::try_from(pending).unwrap_or(0)
 }
 

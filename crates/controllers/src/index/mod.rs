@@ -46,6 +46,8 @@ pub struct Index {
     pub unreadable: BTreeMap<PodKey, String>,
     /// When a pod that waits for a node last came.
     pub last_arrival: Option<Timestamp>,
+    /// How many such pods have come so far.
+    pub arrivals: u64,
     /// When a pod that is no daemon last came to or went from a node.
     pub last_pod_event: BTreeMap<String, Timestamp>,
     /// Nodes.
@@ -336,6 +338,7 @@ impl Index {
         let old = self.pods.get(&key).cloned();
         if old.is_none() && pod.node.is_none() {
             self.last_arrival = Some(now);
+            self.arrivals += 1;
         }
         let moved = old.as_ref().is_none_or(|old| old.node != pod.node);
         if moved || old.as_ref().is_some_and(|old| old.deleting != pod.deleting) {
