@@ -15,6 +15,7 @@ use crate::index::Index;
 use crate::journal::Journal;
 use crate::market::Market;
 use crate::recorder::Recorder;
+use crate::registration_health::RegistrationHealth;
 
 /// What every controller works with.
 pub struct Context {
@@ -33,6 +34,7 @@ pub struct Context {
     index: Mutex<Index>,
     journal: Mutex<Journal>,
     market: Mutex<Arc<Market>>,
+    registration_health: Mutex<RegistrationHealth>,
     changes: watch::Sender<u64>,
 }
 
@@ -104,6 +106,7 @@ impl Context {
             index: Mutex::default(),
             journal: Mutex::default(),
             market: Mutex::default(),
+            registration_health: Mutex::default(),
             changes: watch::channel(0).0,
         }
     }
@@ -116,6 +119,11 @@ impl Context {
     /// What was decided about each pod. Hold it shortly, never across an await.
     pub fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the last launches of each pool went. Hold it shortly, never across an await.
+    pub fn registration_health(&self) -> MutexGuard<'_, RegistrationHealth> {
+        self.registration_health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What may be launched as far as `index` and the provider know.

@@ -17,6 +17,9 @@
 //! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
+//! | [`garbage`] | machines without a claim, claims and nodes without a machine |
+//! | [`interruption`] | what the cloud tells of its machines |
+//! | [`registration_health`] | whether the machines that a pool orders become nodes |
 //! | [`pools`], [`classes`], [`overlays`] | status of NodePools, NodeClasses and NodeOverlays |
 //! | [`worklist`] | runs one reconcile per object at a time, with timers and back-off |
 //! | [`conditions`], [`recorder`] | status conditions and events, in Karpenter's form |
@@ -28,7 +31,9 @@ pub mod classes;
 pub mod conditions;
 pub mod context;
 pub mod drain;
+pub mod garbage;
 pub mod index;
+pub mod interruption;
 pub mod journal;
 pub mod lifecycle;
 mod market;
@@ -36,6 +41,7 @@ pub mod overlays;
 pub mod pools;
 pub mod provisioner;
 pub mod recorder;
+pub mod registration_health;
 pub mod snapshot;
 pub mod worklist;
 
@@ -66,6 +72,10 @@ pub async fn run(context: Arc<Context>) {
     tasks.spawn(async move { lifecycle::run(&at, triggers.claims).await });
     let at = context.clone();
     tasks.spawn(async move { drain::run(&at, triggers.nodes).await });
+    let at = context.clone();
+    tasks.spawn(async move { garbage::run(&at).await });
+    let at = context.clone();
+    tasks.spawn(async move { interruption::run(&at).await });
     tasks.spawn(async move { provisioner::run(&context).await });
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::{ConditionSet, is_true};
 use crate::context::{Context, Error, gone_is_fine};
+use crate::registration_health::Verdict;
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
@@ -46,11 +47,6 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         created,
         context.clock.now(),
     );
-    if !status.conditions.iter().any(|condition| condition.type_ == "NodeRegistrationHealthy") {
-        let message = "object is awaiting reconciliation";
-        let reason = "AwaitingReconciliation";
-        conditions.set("NodeRegistrationHealthy", "Unknown", reason, message);
-    }
     match validate(&pool) {
         Ok(()) => conditions.set_true("ValidationSucceeded"),
         Err(why) => {
@@ -61,11 +57,11 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     let class = context.index().classes.get(&class.name).filter(|_| class.kind == "NodeClass");
     class_readiness(&pool, class.as_deref(), &mut conditions);
     let changes = disruption_allowed(&pool, &mut conditions, context.clock.now());
-    status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
+    let class_generation = class.and_then(|class| class.metadata.generation);
+    let same_class = status.node_class_observed_generation == class_generation;
+    registration_health(context, &pool, same_class, &mut conditions);
+    status.node_class_observed_generation = class_generation;
     let (nodes, resources) = count(context, &name);
-    if nodes > 0 {
-        conditions.set_true("NodeRegistrationHealthy");
-    }
     status.nodes = Some(nodes);
     status.resources = Some(resources);
     status.conditions = conditions.finish();
@@ -162,6 +158,35 @@ fn class_readiness(pool: &NodePool, class: Option<&NodeClass>, conditions: &mut 
             let message = "Node Class Readiness Unknown";
             conditions.set(name, "Unknown", "NodeClassReadinessUnknown", message);
         }
+    }
+}
+
+/// Says whether the pool's machines become nodes, as far as is known since pool or class changed.
+fn registration_health(
+    context: &Context,
+    pool: &NodePool,
+    same_class: bool,
+    conditions: &mut ConditionSet,
+) {
+    let name = "NodeRegistrationHealthy";
+    let uid = pool.uid().unwrap_or_default();
+    let known = pool.status.iter().flat_map(|status| &status.conditions);
+    let known = known.into_iter().find(|condition| condition.type_ == name);
+    let same_pool =
+        known.is_some_and(|known| known.observed_generation == pool.metadata.generation);
+    let mut health = context.registration_health();
+    if !same_pool || !same_class {
+        health.reset(&uid);
+        let message = "object is awaiting reconciliation";
+        conditions.set(name, "Unknown", "AwaitingReconciliation", message);
+        return;
+    }
+    match health.verdict(&uid, known) {
+        Some(Verdict::Healthy) => conditions.set_true(name),
+        Some(Verdict::Unhealthy(reason, message)) => {
+            conditions.set(name, "False", &reason, &message);
+        }
+        None => {}
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Pod {
     pub gated: bool,
     /// Whether it has a deletion timestamp.
     pub deleting: bool,
+    /// When its deletion is over: the deletion timestamp.
+    pub ends: Option<Timestamp>,
+    /// How many seconds it may take to stop.
+    pub grace_seconds: i64,
     /// Whether it has ended (Succeeded or Failed).
     pub terminal: bool,
     /// The claims of its volumes.

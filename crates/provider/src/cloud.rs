@@ -14,6 +14,10 @@ use jiff::Timestamp;
 pub struct Instance {
     /// `aws:///ap-northeast-1a/i-0740e2a4362e88675`.
     pub provider_id: String,
+    /// The UID of the claim that it was launched for.
+    pub claim: String,
+    /// When it was launched.
+    pub launched: Timestamp,
     /// Labels that its node will carry: type, zone, capacity type and the rest.
     pub labels: BTreeMap<String, String>,
     /// The machine image.
@@ -22,6 +26,41 @@ pub struct Instance {
     pub capacity: BTreeMap<String, Quantity>,
     /// What pods may use of it.
     pub allocatable: BTreeMap<String, Quantity>,
+}
+
+/// What a provider has to tell about a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Which notice it is, for [`CloudProvider::acknowledge`].
+    pub id: u64,
+    /// The machine.
+    pub provider_id: String,
+    /// What will become of it.
+    pub event: Event,
+}
+
+/// What will become of a machine.
+///
+/// Source: aws/karpenter-provider-aws `pkg/controllers/interruption/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A spot machine is taken back in two minutes.
+    SpotInterruption,
+    /// It has been stopped or terminated by somebody else.
+    Terminated,
+}
+
+/// When the conditions of a node are a reason to replace it.
+///
+/// Source: kubernetes-sigs/karpenter `pkg/cloudprovider/types.go`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairPolicy {
+    /// The condition.
+    pub condition: &'static str,
+    /// Its status: `False` or `Unknown`.
+    pub status: &'static str,
+    /// How long that is put up with.
+    pub toleration: std::time::Duration,
 }
 
 /// Why a provider did not do it.
@@ -82,6 +121,15 @@ pub trait CloudProvider: Send + Sync + 'static {
 
     /// Ends a machine. `Ok` says that it has begun; `NotFound` that the machine is gone.
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>>;
+
+    /// Which conditions of nodes are a reason to replace them.
+    fn repair_policies(&self) -> &'static [RepairPolicy];
+
+    /// The oldest notice that was not acknowledged; waits for one.
+    fn next_notice(&self) -> BoxFuture<'_, Notice>;
+
+    /// Says that everything has been done about a notice.
+    fn acknowledge(&self, notice: &Notice);
 
     /// One machine.
     fn get<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<Instance, ProviderError>>;

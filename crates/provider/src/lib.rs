@@ -13,5 +13,5 @@ pub mod cloud;
 pub mod sim;
 
 pub use catalog::{Catalog, CatalogError};
-pub use cloud::{CloudProvider, Instance, ProviderError};
+pub use cloud::{CloudProvider, Event, Instance, Notice, ProviderError, RepairPolicy};
 pub use sim::{SimCloud, Timings};

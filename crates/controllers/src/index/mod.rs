@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Resource, ResourceExt};
@@ -70,6 +70,8 @@ pub struct Index {
     pub namespaces: Mirror<core::Namespace>,
     /// Persistent volumes, their claims and classes.
     pub volumes: Volumes,
+    /// VolumeAttachments, for what a draining node still holds.
+    pub attachments: Mirror<VolumeAttachment>,
     /// CSINodes, for how many volumes each node can attach.
     pub csi_nodes: Mirror<CSINode>,
     /// Names of claims by the provider ID of their machine.
@@ -84,7 +86,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 14;
+const KINDS: usize = 15;
 
 /// What one watch says.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it moves once")]
@@ -103,6 +105,7 @@ enum Change {
     Volume(Event<core::PersistentVolume>),
     StorageClass(Event<StorageClass>),
     CsiNode(Event<CSINode>),
+    Attachment(Event<VolumeAttachment>),
 }
 
 /// Follows the cluster until dropped.
@@ -121,6 +124,7 @@ pub async fn run(context: &Context, wakers: Wakers) {
         follow(context, Change::Volume),
         follow(context, Change::VolumeClaim),
         follow(context, Change::CsiNode),
+        follow(context, Change::Attachment),
         follow(context, Change::Pod),
     ]);
     while let Some(change) = changes.next().await {
@@ -244,6 +248,17 @@ impl Index {
             Change::StorageClass(event) => {
                 if self.volumes.apply_class(event) {
                     self.synced.insert("storageclasses");
+                }
+            }
+            Change::Attachment(event) => {
+                let done = self.attachments.apply(event, |_, old, attachment| {
+                    // A node that drains may wait for its volumes.
+                    if let Some(attachment) = attachment.or(old) {
+                        wakers.node_alone(&attachment.spec.node_name);
+                    }
+                });
+                if done {
+                    self.synced.insert("volumeattachments");
                 }
             }
             Change::CsiNode(event) => {
@@ -411,10 +426,16 @@ impl Index {
             .filter(|_| reference.kind == "NodeClass" && reference.group == "eks.amazonaws.com")
     }
 
+    /// The claim of a machine.
+    #[must_use]
+    pub fn claim_of_machine(&self, provider_id: &str) -> Option<Arc<NodeClaim>> {
+        self.claims.get(self.claims_by_machine.get(provider_id)?.first()?)
+    }
+
     /// The claim of a Node's machine.
     #[must_use]
     pub fn claim_of(&self, node: &core::Node) -> Option<Arc<NodeClaim>> {
-        self.claims.get(self.claims_by_machine.get(machine_of_node(node)?)?.first()?)
+        self.claim_of_machine(machine_of_node(node)?)
     }
 }
 

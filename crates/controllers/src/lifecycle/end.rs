@@ -85,7 +85,11 @@ async fn mark_terminating(context: &Context, claim: &NodeClaim) -> Result<(), Er
     let mut conditions =
         ConditionSet::new(&status.conditions, super::DEPENDENTS, generation, now, now);
     conditions.set_true("InstanceTerminating");
-    let patch = Patch::Merge(json!({"status": {"conditions": conditions.finish()}}));
+    // Others write conditions too: the list is replaced as a whole, and only if it is known.
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": claim.metadata.resource_version},
+        "status": {"conditions": conditions.finish()},
+    }));
     let api = Api::<NodeClaim>::all(context.client.clone());
     gone_is_fine(api.patch_status(&claim.name_any(), &PatchParams::default(), &patch).await)
 }

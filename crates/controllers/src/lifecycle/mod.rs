@@ -18,6 +18,7 @@ mod launch;
 mod liveness;
 mod quiet;
 mod registration;
+mod repair;
 
 pub(crate) use deletion::{Cause, delete};
 pub(crate) use end::{POLL, machine_is_gone};
@@ -37,7 +38,7 @@ use crate::context::{Context, Error};
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
-const DEPENDENTS: &[&str] = &["Launched", "Registered", "Initialized"];
+pub(crate) const DEPENDENTS: &[&str] = &["Launched", "Registered", "Initialized"];
 /// How long pod events on a node are summed up before they are written again.
 const POD_EVENTS: Duration = Duration::from_secs(10);
 
@@ -83,6 +84,9 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     }
     if !work.conditions.is_true("Registered") {
         registration::register(context, &mut work).await?;
+        if work.conditions.is_true("Registered") {
+            context.registration_health().registered(&work.claim);
+        }
     }
     if !work.conditions.is_true("Initialized") {
         initialization::initialize(context, &mut work).await?;
@@ -104,14 +108,43 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     let life = deletion::life_left(&work, now);
     let over = over.or_else(|| life.filter(Duration::is_zero).map(|_| Cause::Expired));
     waits.extend(life);
+    let is_ill = match repair::examine(context, &work).await {
+        repair::Health::Good => false,
+        repair::Health::Wait(left) => {
+            waits.push(left);
+            false
+        }
+        repair::Health::Replace => true,
+    };
     let claim = save(context, work).await?;
     match over {
         Some(cause) => {
+            note_failure(context, &claim, cause);
             delete(context, &claim, cause).await?;
+            Ok(None)
+        }
+        None if is_ill => {
+            repair::replace(context, &claim).await?;
             Ok(None)
         }
         None => Ok(waits.into_iter().min()),
     }
+}
+
+/// A launch that came to nothing speaks against its pool.
+fn note_failure(context: &Context, claim: &NodeClaim, cause: Cause) {
+    let status = claim.status.clone().unwrap_or_default();
+    let launched = status.conditions.iter().find(|condition| condition.type_ == "Launched");
+    let (reason, message) = match (cause, launched) {
+        (Cause::LaunchTimeout, Some(launched)) => {
+            (launched.reason.as_str(), launched.message.as_str())
+        }
+        (Cause::LaunchTimeout | Cause::RegistrationTimeout, _) => {
+            ("RegistrationFailed", "Failed to register node")
+        }
+        _ => return,
+    };
+    context.registration_health().failed(claim, reason, message);
 }
 
 /// Puts the time of the last pod event into the status, not more often than every ten seconds.

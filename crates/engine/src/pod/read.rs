@@ -49,6 +49,8 @@ impl Pod {
                 .map(|t| t.0),
             gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
             deleting: meta.deletion_timestamp.is_some(),
+            ends: meta.deletion_timestamp.as_ref().map(|t| t.0),
+            grace_seconds: spec.termination_grace_period_seconds.unwrap_or(30),
             terminal: matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")),
             claims: claims(spec, meta),
             unsupported: unsupported(spec),

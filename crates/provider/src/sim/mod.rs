@@ -11,6 +11,7 @@
 
 mod addresses;
 mod choose;
+mod faults;
 mod node;
 mod stock;
 #[cfg(test)]
@@ -35,8 +36,9 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::catalog::{self, Region};
-use crate::{CloudProvider, Instance, ProviderError};
+use crate::{CloudProvider, Instance, Notice, ProviderError, RepairPolicy};
 use addresses::Addresses;
+use faults::Faults;
 use stock::Learned;
 pub use stock::{Reserved, Stock, Unavailable};
 pub use timings::Timings;
@@ -77,6 +79,7 @@ struct State {
     /// The region's types as far as is known, by the size of the data volume in bytes.
     types: BTreeMap<i64, Arc<Vec<InstanceType>>>,
     draws: Stream,
+    faults: Faults,
 }
 
 /// A machine that has been ordered.
@@ -109,6 +112,7 @@ impl SimCloud {
             learned: Learned::default(),
             types: BTreeMap::new(),
             draws: seeds.stream("sim-cloud"),
+            faults: Faults::default(),
         };
         let state = Mutex::new(state);
         let shared = Arc::new(Shared { region, clock, timings, client, state });
@@ -259,6 +263,8 @@ impl Shared {
         }
         let instance = Instance {
             provider_id: provider_id.clone(),
+            claim: uid.to_owned(),
+            launched: now,
             labels,
             image_id: Some(node::image_id(kind)),
             capacity: kind.capacity.quantities(),
@@ -302,15 +308,19 @@ impl Shared {
 
     async fn shut_down(self: Arc<Self>, provider_id: String) {
         self.clock.sleep(self.timings.terminate.0).await;
+        self.remove(&provider_id);
+    }
+
+    /// Forgets a machine; whether there was one.
+    fn remove(&self, provider_id: &str) -> bool {
         let mut state = self.state();
-        if let Some(machine) = state.machines.remove(&provider_id) {
-            state.addresses.release(machine.address);
-            let uid = machine.claim.metadata.uid.unwrap_or_default();
-            state.claims.remove(&uid);
-            if machine.instance.labels.contains_key(labels::RESERVATION_ID) {
-                state.types.clear();
-            }
+        let Some(machine) = state.machines.remove(provider_id) else { return false };
+        state.addresses.release(machine.address);
+        state.claims.remove(&machine.instance.claim);
+        if machine.instance.labels.contains_key(labels::RESERVATION_ID) {
+            state.types.clear();
         }
+        true
     }
 }
 
@@ -372,7 +382,9 @@ impl CloudProvider for SimCloud {
             let mut missing = Vec::new();
             let ordered = self.shared.order(claim, uid, types, &mut missing);
             // The machine boots even if nobody waits for the answer.
-            if let Ok((instance, true)) = &ordered {
+            if let Ok((instance, true)) = &ordered
+                && !self.shared.state().faults.keeps_from_booting()
+            {
                 let provider_id = instance.provider_id.clone();
                 self.spawn(Arc::clone(&self.shared).boot(provider_id));
             }
@@ -411,6 +423,18 @@ impl CloudProvider for SimCloud {
             Ok(())
         }
         .boxed()
+    }
+
+    fn repair_policies(&self) -> &'static [RepairPolicy] {
+        faults::REPAIR_POLICIES
+    }
+
+    fn next_notice(&self) -> BoxFuture<'_, Notice> {
+        self.shared.next_notice().boxed()
+    }
+
+    fn acknowledge(&self, notice: &Notice) {
+        self.shared.state().faults.acknowledge(notice.id);
     }
 
     fn get<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<Instance, ProviderError>> {

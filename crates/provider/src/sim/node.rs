@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use super::Machine;
 
 /// Says that a simulated kubelet plays this node.
-const PLAYED: &str = "sim.aerostat.dev/kubelet";
+pub(super) const PLAYED: &str = "sim.aerostat.dev/kubelet";
 const KUBELET_VERSION: &str = "v1.36.3-eks-a1e2057";
 const OS_IMAGE: &str = "Bottlerocket (EKS Auto, Standard) 2026.11.12 (aws-k8s-1.36-standard)";
 const KERNEL: &str = "6.12.55";
@@ -30,10 +30,15 @@ pub(super) fn image_id(kind: &InstanceType) -> String {
     if arm { "ami-0a1e205a700000a64" } else { "ami-0a1e205a700000d64" }.to_owned()
 }
 
+/// The name of a machine's Node.
+pub(super) fn name(provider_id: &str) -> &str {
+    provider_id.rsplit('/').next().unwrap_or_default()
+}
+
 /// The Node of `machine`, not ready yet.
 pub(super) fn of(machine: &Machine, now: Timestamp) -> Node {
     let instance = &machine.instance;
-    let name = instance.provider_id.rsplit('/').next().unwrap_or_default();
+    let name = name(&instance.provider_id);
     Node {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),

@@ -56,6 +56,14 @@ pub struct Merge {
 pub enum Fault {
     /// From now on these offerings, and no others, are out of stock.
     Unavailable(Vec<Unavailable>),
+    /// The next so many machines never join.
+    NeverBoot(usize),
+    /// The machines of the first so many nodes are gone, and nobody says so.
+    Lose(usize),
+    /// The machines of the first so many nodes are terminated by somebody else, and the cloud tells.
+    Terminate(usize),
+    /// The machines of the first so many nodes are taken back in two minutes.
+    Interrupt(usize),
 }
 
 impl Action {
@@ -111,12 +119,7 @@ impl Action {
                     writeln!(text, "> {resource} {name} deleted")?;
                 }
             }
-            Self::Fault(fault) => match fault {
-                Fault::Unavailable(offerings) => {
-                    world.cloud.set_unavailable(offerings.clone());
-                    writeln!(text, "> {} offerings are out of stock", offerings.len())?;
-                }
-            },
+            Self::Fault(fault) => text = fault.strike(world)?,
             Self::Show(what) => {
                 writeln!(text, "> show {what}")?;
                 text.push_str(&show::show(cluster, what)?);
@@ -124,6 +127,47 @@ impl Action {
         }
         Ok(text)
     }
+}
+
+impl Fault {
+    fn strike(&self, world: &World) -> anyhow::Result<String> {
+        Ok(match self {
+            Self::Unavailable(offerings) => {
+                world.cloud.set_unavailable(offerings.clone());
+                format!("> {} offerings are out of stock\n", offerings.len())
+            }
+            Self::NeverBoot(count) => {
+                world.cloud.keep_from_booting(*count);
+                format!("> the next {count} machines never boot\n")
+            }
+            Self::Lose(count) => {
+                each_machine(world, *count, "is lost", |id| world.cloud.lose(id, false))?
+            }
+            Self::Terminate(count) => {
+                each_machine(world, *count, "is terminated", |id| world.cloud.lose(id, true))?
+            }
+            Self::Interrupt(count) => {
+                each_machine(world, *count, "is interrupted", |id| world.cloud.interrupt(id))?
+            }
+        })
+    }
+}
+
+/// Does something to the machines of the first nodes, in the order of their names.
+fn each_machine(
+    world: &World,
+    count: usize,
+    what: &str,
+    strike: impl Fn(&str),
+) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let (_, nodes) = find(&world.cluster, "nodes")?;
+    for node in nodes.iter().take(count) {
+        let id = node.value["spec"]["providerID"].as_str();
+        strike(id.with_context(|| format!("node {} has no machine", node.name()))?);
+        writeln!(text, "> machine {} {what}", node.name())?;
+    }
+    Ok(text)
 }
 
 /// The objects that `plural.group`, or `plural.group/namespace/name`, names.
