@@ -6,7 +6,7 @@ use kube::client::Body;
 use serde_json::Value;
 
 use super::*;
-use crate::Catalog;
+use crate::{Catalog, Event};
 
 /// An API server that remembers what it was asked, and when.
 #[derive(Clone)]
@@ -245,9 +245,37 @@ async fn a_machine_boots_even_if_nobody_waits_for_the_answer() {
 async fn ids_follow_the_seed() {
     let server = Server::new(Clock::simulated(START));
     let [one, same, other] = [cloud(&server, 1), cloud(&server, 1), cloud(&server, 2)];
-    let one = order(&one, &plain("u1")).await.unwrap();
-    assert_eq!(order(&same, &plain("u1")).await.unwrap(), one);
-    assert_ne!(order(&other, &plain("u1")).await.unwrap(), one);
+    let one = order(&one, &plain("u1")).await.unwrap().provider_id;
+    assert_eq!(order(&same, &plain("u1")).await.unwrap().provider_id, one);
+    assert_ne!(order(&other, &plain("u1")).await.unwrap().provider_id, one);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_taken_back_is_told_of_two_minutes_before() {
+    let (cloud, server) = world();
+    let id = order(&cloud, &plain("u1")).await.unwrap().provider_id;
+    cloud.interrupt(&id);
+    let notice = cloud.next_notice().await;
+    assert_eq!((notice.provider_id.as_str(), notice.event), (id.as_str(), Event::SpotInterruption));
+    assert_eq!(cloud.next_notice().await, notice, "it comes again until it is acknowledged");
+    cloud.acknowledge(&notice);
+    server.clock.sleep(Duration::from_secs(119)).await;
+    cloud.get(&id).await.unwrap();
+    server.clock.sleep(Duration::from_secs(2)).await;
+    assert!(matches!(cloud.get(&id).await, Err(ProviderError::NotFound(_))));
+    let none = tokio::time::timeout(Duration::from_secs(60), cloud.next_notice()).await;
+    assert!(none.is_err(), "there is nothing more to tell");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_never_boots_runs_all_the_same() {
+    let (cloud, server) = world();
+    cloud.keep_from_booting(1);
+    let dead = order(&cloud, &plain("u1")).await.unwrap();
+    order(&cloud, &plain("u2")).await.unwrap();
+    server.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls().len(), 1, "only the second has joined");
+    assert_eq!(cloud.get(&dead.provider_id).await, Ok(dead));
 }
 
 #[tokio::test(start_paused = true)]
