@@ -6,6 +6,7 @@ mod live;
 mod market;
 mod plan;
 mod planner;
+mod simulate;
 mod up;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ enum Verb {
     Up(Box<up::Args>),
     Plan(plan::Args),
     Explain(explain::Args),
+    Simulate(Box<simulate::Args>),
     Completions(completions::Args),
 }
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Verb::Up(args) => up::run(*args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Simulate(args) => simulate::run(&args),
         Verb::Completions(args) => {
             completions::run::<Cli>(&args);
             Ok(ExitCode::SUCCESS)

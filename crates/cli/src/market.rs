@@ -23,6 +23,11 @@ pub struct Market {
 const DEFAULT_REGION: &str = "ap-northeast-1";
 
 impl Market {
+    /// Whether any of the options was given.
+    pub fn is_given(&self) -> bool {
+        self.region.is_some() || !self.catalog.is_empty()
+    }
+
     /// The region that the options name, of the catalog that they name.
     ///
     /// # Errors

@@ -12,12 +12,24 @@
 //! | [`config`] | the simulated timings, as a file |
 //! | [`manifest`] | Kubernetes manifests from files, applied |
 //! | [`story`] | what happens, as it happens, in lines for people or JSON |
-//! | [`scenario`] | steps at times, played in virtual time |
+//! | [`scenario`] | what happens in a world, as a file; played in virtual time and told |
+//! | [`script`] | the steps and arrivals of a scenario in one order of time |
+//! | [`arrivals`] | work that comes by itself |
+//! | [`span`] | time as scenarios write it |
+//! | [`simulate`](mod@simulate) | a scenario in virtual time, measured |
+//! | [`measure`] | what a run costs and how long its pods wait |
+//! | [`report`] | what a simulation tells |
 
+pub mod arrivals;
 pub mod config;
 pub mod manifest;
+pub mod measure;
+pub mod report;
 pub mod scenario;
+pub mod script;
 pub mod show;
+pub mod simulate;
+pub mod span;
 pub mod story;
 pub mod world;
 

@@ -6,20 +6,24 @@
 mod action;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aerostat_api::Duration;
 use aerostat_clock::Clock;
+use aerostat_engine::schedule::Schedule;
 use aerostat_engine::snapshot::Settings;
-use aerostat_provider::catalog::Catalog;
+use aerostat_provider::catalog::{Catalog, File, Region};
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_saphyr::Spanned;
 
 pub use action::{Action, Fault, Merge};
 
+use crate::arrivals::Arrivals;
 use crate::config::Config;
+use crate::script::{Script, Stage};
+use crate::span::{Cron, Moment, Span, Zone, after};
 use crate::story::{self, Line};
 use crate::world::{World, WorldOptions};
 
@@ -27,7 +31,8 @@ use crate::world::{World, WorldOptions};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
-    /// Wall time at its start.
+    /// Wall time at its start; a Monday at midnight UTC if not given.
+    #[serde(rename = "start", alias = "epoch", default = "default_start")]
     pub epoch: Timestamp,
     /// Its seed.
     #[serde(default)]
@@ -35,28 +40,117 @@ pub struct Scenario {
     /// Its region.
     #[serde(default = "default_region")]
     pub region: String,
+    /// Its own instance types and prices: one KWOK JSON file, or two CSV files (types, offerings).
+    #[serde(default)]
+    pub catalog: Vec<PathBuf>,
     /// How the simulated world behaves.
     #[serde(default)]
     pub config: Config,
+    /// Manifest files that are applied at the start; their paths are relative to the scenario's.
+    #[serde(default)]
+    pub manifests: Vec<PathBuf>,
     /// What is done, in order of time.
-    pub steps: Vec<Step>,
-    /// When it ends.
-    pub until: Duration,
+    #[serde(rename = "timeline", alias = "steps", default)]
+    pub steps: Vec<Spanned<Step>>,
+    /// What comes by itself.
+    #[serde(default)]
+    pub arrivals: Vec<Arrivals>,
+    /// How long it goes on.
+    #[serde(default)]
+    pub until: Option<Span>,
+}
+
+fn default_start() -> Timestamp {
+    Timestamp::constant(1_767_571_200, 0)
 }
 
 fn default_region() -> String {
     "ap-northeast-1".to_owned()
 }
 
-/// Something done at a time.
+/// Something done at a time, or again and again by cron.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
-    /// When, from the start.
-    pub at: Duration,
+    /// When: from the start, or by the clock.
+    #[serde(default)]
+    pub at: Option<Moment>,
+    /// When, again and again.
+    #[serde(default)]
+    pub cron: Option<Cron>,
+    /// Whose time `cron` is; UTC if not given.
+    #[serde(default)]
+    pub time_zone: Option<Zone>,
     /// What.
     #[serde(flatten)]
     pub action: Action,
+}
+
+impl Step {
+    /// The first time, and by what it comes again.
+    ///
+    /// # Errors
+    ///
+    /// Says which of the fields do not go together.
+    pub fn times(&self, start: Timestamp) -> Result<(Option<Timestamp>, Option<Schedule>), String> {
+        match (&self.at, &self.cron, &self.time_zone) {
+            (Some(_), None, Some(_)) => Err("timeZone belongs to cron, not to at".to_owned()),
+            (Some(at), None, None) => Ok((Some(at.resolve(start)), None)),
+            (None, Some(cron), zone) => {
+                let schedule = cron.of(&zone.clone().unwrap_or_default());
+                // A time at the very start counts.
+                let before = start.checked_sub(SignedDuration::from_millis(1)).unwrap_or(start);
+                Ok((schedule.next(before), Some(schedule)))
+            }
+            _ => Err("give exactly one of at and cron".to_owned()),
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// Names the file, the line and the field that is wrong.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the scenario {shown} cannot be read"))?;
+        serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no valid scenario"))
+    }
+
+    /// Whose instance types and prices it uses; files are relative to `folder`.
+    ///
+    /// # Errors
+    ///
+    /// If the region is not known, or a catalog file has a fault.
+    pub fn region(&self, folder: &Path) -> anyhow::Result<Arc<Region>> {
+        let read = |path: &PathBuf| {
+            let path = folder.join(path);
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("catalog: {} cannot be read", path.display()))?;
+            anyhow::Ok((path.display().to_string(), text))
+        };
+        let files: Vec<(String, String)> =
+            self.catalog.iter().map(read).collect::<anyhow::Result<_>>()?;
+        let file = |(name, text): &'_ (String, String)| -> (String, String) {
+            (name.clone(), text.clone())
+        };
+        let catalog = match files.as_slice() {
+            [] => Catalog::embedded(),
+            [(name, text)] => Catalog::from_kwok_json(File { name, text })?,
+            [types, offerings] => {
+                let (types, offerings) = (file(types), file(offerings));
+                Catalog::from_csv(
+                    File { name: &types.0, text: &types.1 },
+                    File { name: &offerings.0, text: &offerings.1 },
+                )?
+            }
+            more => bail!("catalog: give one JSON file or two CSV files, not {}", more.len()),
+        };
+        Ok(catalog.region(&self.region)?)
+    }
 }
 
 /// Plays the scenario of a file; returns what it tells.
@@ -65,9 +159,7 @@ pub struct Step {
 ///
 /// If the file, or one that it names, cannot be read or applied.
 pub fn play(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let scenario: Scenario =
-        serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
+    let scenario = Scenario::read(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -78,15 +170,16 @@ pub fn play(path: &Path) -> anyhow::Result<String> {
 }
 
 async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
-    let clock = Clock::simulated(scenario.epoch);
-    let region = Catalog::embedded().region(&scenario.region)?;
+    let epoch = scenario.epoch;
+    let clock = Clock::simulated(epoch);
+    let region = scenario.region(folder)?;
     let ca = "(no certificate: nothing listens)\n".to_owned();
     let config = scenario.config.clone();
     let (seed, settings) = (scenario.seed, Settings::default());
     let mut world = World::start(WorldOptions { clock, seed, region, config, ca, settings })?;
     let output = Arc::new(Mutex::new(String::new()));
+    let put = |text: &str| output.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
     let decisions = world.decisions().context("nobody else takes the decisions")?;
-    let epoch = scenario.epoch;
     let told = output.clone();
     let tell = move |line: Line| {
         let mut output = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,28 +187,19 @@ async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
         let _ = writeln!(output, "{} {} {}", offset(epoch, line.time), line.sign(), line.text);
     };
     tokio::spawn(story::follow(world.cluster.clone(), decisions, tell));
-    for step in &scenario.steps {
-        wait_until(&mut world, clock, epoch, step.at).await?;
-        let text = step.action.run(&world, folder)?;
-        output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+    let stage = Stage::of(&world, folder);
+    for file in &scenario.manifests {
+        put(&Action::Apply(file.clone()).run(&stage)?);
     }
-    wait_until(&mut world, clock, epoch, scenario.until).await?;
-    let output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(output.clone())
-}
-
-async fn wait_until(
-    world: &mut World,
-    clock: Clock,
-    epoch: Timestamp,
-    at: Duration,
-) -> anyhow::Result<()> {
-    let when = epoch.checked_add(at.0).context("the time is out of range")?;
+    let until = scenario.until.context("the scenario has no `until`")?;
+    let mut script = Script::new(scenario, stage, after(epoch, until.0))?;
     tokio::select! {
         biased;
         why = world.failed() => bail!("{why}"),
-        () = clock.sleep_until(when) => Ok(()),
+        played = script.play(put) => played?,
     }
+    let output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(output.clone())
 }
 
 /// `  26.013 s`.

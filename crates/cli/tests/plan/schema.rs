@@ -1,4 +1,4 @@
-//! As much of JSON Schema as `docs/plan.schema.json` uses.
+//! As much of JSON Schema as the schemas in `docs` use.
 
 use serde_json::Value;
 
@@ -27,7 +27,13 @@ pub fn check(schema: &Value, value: &Value, at: &str) {
                     assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: no {name}");
                 }
             }
-            "additionalProperties" => assert_eq!(says, &Value::Bool(false)),
+            // What `properties` does not name is refused there, unless this is a schema for it.
+            "additionalProperties" if says.is_boolean() => assert_eq!(says, &Value::Bool(false)),
+            "additionalProperties" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    check(says, value, &format!("{at}.{name}"));
+                }
+            }
             "properties" => {
                 for (name, value) in value.as_object().into_iter().flatten() {
                     let schema = says.get(name);
@@ -51,6 +57,7 @@ fn is(name: &Value, value: &Value) -> bool {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("{other:?} is not a type that the schema should use"),
     }

@@ -122,6 +122,15 @@ impl Cluster {
     pub fn informer<K: Typed>(&self) -> Informer<K> {
         Informer::new(self.store().subscribe(&self.kind_of::<K>().resource()))
     }
+
+    /// Follows a kind that came with a definition; `None` if it is not served.
+    pub fn informer_of<K>(&self, group: &str, plural: &str) -> Option<Informer<K>>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
+        let kind = self.kind(group, plural)?;
+        Some(Informer::new(self.store().subscribe(&kind.resource())))
+    }
 }
 
 fn encode<K: Serialize>(object: &K) -> Result<serde_json::Value, Status> {

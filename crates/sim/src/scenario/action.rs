@@ -1,20 +1,25 @@
 //! What the steps of a scenario do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use aerostat_cluster::Cluster;
 use aerostat_cluster::kinds::Kind;
-use aerostat_cluster::registry::{DeleteOptions, Part, WriteOptions};
+use aerostat_cluster::registry::{self, DeleteOptions, Part, WriteOptions};
 use aerostat_cluster::store::Object;
 use aerostat_provider::sim::Unavailable;
 use anyhow::{Context, bail};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::world::World;
-use crate::{manifest, show};
+use crate::manifest::{self, Manifest};
+use crate::script::Stage;
+use crate::show;
+
+/// Most pods that one object may ask for.
+const MOST_PODS: i64 = 1_000_000;
 
 /// What a step does.
 #[derive(Clone, Debug, Deserialize)]
@@ -22,6 +27,8 @@ use crate::{manifest, show};
 pub enum Action {
     /// Applies a manifest file; its path is relative to the scenario's.
     Apply(PathBuf),
+    /// Sets how many replicas objects have: `{deployments.apps/default/web: 3}`.
+    Scale(BTreeMap<String, i64>),
     /// Changes objects.
     Patch(Merge),
     /// Deletes an object: `deployments.apps/default/balloon`.
@@ -72,17 +79,24 @@ impl Action {
     /// # Errors
     ///
     /// If the file cannot be read, or the cluster refuses.
-    pub(super) fn run(&self, world: &World, folder: &Path) -> anyhow::Result<String> {
-        let cluster = &world.cluster;
+    pub(crate) fn run(&self, stage: &Stage) -> anyhow::Result<String> {
+        let cluster = &stage.cluster;
         let mut text = String::new();
         match self {
             Self::Apply(file) => {
-                let manifests = manifest::read(&folder.join(file))?;
+                let manifests = manifest::read(&stage.folder.join(file))?;
                 for manifest in &manifests {
                     manifest.check(cluster, &manifests)?;
+                    check_size(manifest)?;
                 }
                 for manifest in &manifests {
                     writeln!(text, "> {} {}", manifest.title(), manifest.apply(cluster)?)?;
+                }
+            }
+            Self::Scale(all) => {
+                for (what, replicas) in all {
+                    scale(cluster, what, *replicas).with_context(|| format!("scale: {what}"))?;
+                    writeln!(text, "> {what} scaled to {replicas}")?;
                 }
             }
             Self::Patch(merge) => {
@@ -119,7 +133,7 @@ impl Action {
                     writeln!(text, "> {resource} {name} deleted")?;
                 }
             }
-            Self::Fault(fault) => text = fault.strike(world)?,
+            Self::Fault(fault) => text = fault.strike(stage)?,
             Self::Show(what) => {
                 writeln!(text, "> show {what}")?;
                 text.push_str(&show::show(cluster, what)?);
@@ -129,25 +143,56 @@ impl Action {
     }
 }
 
+fn scale(cluster: &Cluster, what: &str, replicas: i64) -> anyhow::Result<()> {
+    if !(0..=MOST_PODS).contains(&replicas) {
+        bail!("{replicas} replicas cannot be simulated: write 0 to {MOST_PODS}");
+    }
+    let (kind, objects) = find(cluster, what)?;
+    let scale = json!({"spec": {"replicas": replicas}});
+    for object in objects {
+        let (namespace, name) = (object.namespace(), object.name());
+        let (part, options) = (Part::Main, WriteOptions::default());
+        cluster.update_object(&kind, namespace, name, part, options, |old| {
+            registry::scaled(&kind, old, &scale)
+        })?;
+    }
+    Ok(())
+}
+
+/// Nobody means so many pods.
+fn check_size(manifest: &Manifest) -> anyhow::Result<()> {
+    for field in ["replicas", "parallelism", "completions"] {
+        let count = manifest.value["spec"][field].as_i64().unwrap_or(0);
+        if count > MOST_PODS {
+            bail!(
+                "{}: {}: spec.{field}: {count} pods are more than can be simulated ({MOST_PODS})",
+                manifest.source,
+                manifest.title()
+            );
+        }
+    }
+    Ok(())
+}
+
 impl Fault {
-    fn strike(&self, world: &World) -> anyhow::Result<String> {
+    fn strike(&self, stage: &Stage) -> anyhow::Result<String> {
         Ok(match self {
             Self::Unavailable(offerings) => {
-                world.cloud.set_unavailable(offerings.clone());
+                stage.cloud.set_unavailable(offerings.clone());
                 format!("> {} offerings are out of stock\n", offerings.len())
             }
             Self::NeverBoot(count) => {
-                world.cloud.keep_from_booting(*count);
+                stage.cloud.keep_from_booting(*count);
                 format!("> the next {count} machines never boot\n")
             }
             Self::Lose(count) => {
-                each_machine(world, *count, "is lost", |id| world.cloud.lose(id, false))?
+                each_machine(stage, *count, "is lost", |id| stage.cloud.lose(id, false))?
             }
             Self::Terminate(count) => {
-                each_machine(world, *count, "is terminated", |id| world.cloud.lose(id, true))?
+                each_machine(stage, *count, "is terminated", |id| stage.cloud.lose(id, true))?
             }
             Self::Interrupt(count) => {
-                each_machine(world, *count, "is interrupted", |id| world.cloud.interrupt(id))?
+                each_machine(stage, *count, "is interrupted", |id| stage.cloud.interrupt(id))?
             }
         })
     }
@@ -155,13 +200,13 @@ impl Fault {
 
 /// Does something to the machines of the first nodes, in the order of their names.
 fn each_machine(
-    world: &World,
+    stage: &Stage,
     count: usize,
     what: &str,
     strike: impl Fn(&str),
 ) -> anyhow::Result<String> {
     let mut text = String::new();
-    let (_, nodes) = find(&world.cluster, "nodes")?;
+    let (_, nodes) = find(&stage.cluster, "nodes")?;
     for node in nodes.iter().take(count) {
         let id = node.value["spec"]["providerID"].as_str();
         strike(id.with_context(|| format!("node {} has no machine", node.name()))?);

@@ -1,0 +1,156 @@
+//! What happens when: the steps of a scenario and its arrivals, in one order of time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aerostat_cluster::Cluster;
+use aerostat_engine::schedule::Schedule;
+use aerostat_provider::SimCloud;
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+
+use crate::arrivals::{Arrival, Coming, reap};
+use crate::report::LeftOut;
+use crate::scenario::{Action, Scenario};
+use crate::world::World;
+
+/// What the steps of a scenario work with.
+#[derive(Clone)]
+pub struct Stage {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Its cloud.
+    pub cloud: Arc<SimCloud>,
+    /// What the scenario's paths are relative to.
+    pub folder: PathBuf,
+}
+
+impl Stage {
+    /// That of a world.
+    #[must_use]
+    pub fn of(world: &World, folder: &Path) -> Self {
+        let (cluster, cloud) = (world.cluster.clone(), world.cloud.clone());
+        Self { cluster, cloud, folder: folder.to_owned() }
+    }
+}
+
+/// Everything that a scenario does to its cluster.
+pub struct Script {
+    stage: Stage,
+    end: Timestamp,
+    sources: Vec<Source>,
+    /// The next time of each source that has one.
+    due: BTreeMap<(Timestamp, usize), Option<Arrival>>,
+    /// Arrivals that the cluster refused: why, and how many pods they would have been.
+    refused: BTreeMap<(String, String), u64>,
+    left_out: Vec<LeftOut>,
+}
+
+enum Source {
+    Step { action: Action, again: Option<Schedule> },
+    Arrivals { name: String, coming: Box<Coming> },
+}
+
+impl Script {
+    /// The script of a scenario until `end`.
+    ///
+    /// # Errors
+    ///
+    /// Names the step or the arrival process that is wrong, and why.
+    pub fn new(scenario: &Scenario, stage: Stage, end: Timestamp) -> anyhow::Result<Self> {
+        let start = scenario.epoch;
+        let mut script = Self {
+            stage,
+            end,
+            sources: Vec::new(),
+            due: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            left_out: Vec::new(),
+        };
+        for (at, step) in scenario.steps.iter().enumerate() {
+            let (first, again) = step.value.times(start).map_err(|why| {
+                anyhow::anyhow!("line {}: timeline[{at}]: {why}", step.referenced.line())
+            })?;
+            script.add(Source::Step { action: step.value.action.clone(), again }, first, None);
+        }
+        for arrivals in &scenario.arrivals {
+            let seeds = script.stage.cluster.seeds();
+            let mut coming = arrivals.coming(&script.stage.folder, seeds, start, end)?;
+            script.left_out.append(&mut coming.left_out);
+            let first = coming.next();
+            let name = arrivals.name.clone();
+            let at = first.as_ref().map(|arrival| arrival.at);
+            script.add(Source::Arrivals { name, coming: Box::new(coming) }, at, first);
+        }
+        Ok(script)
+    }
+
+    fn add(&mut self, source: Source, at: Option<Timestamp>, arrival: Option<Arrival>) {
+        let index = self.sources.len();
+        self.sources.push(source);
+        if let Some(at) = at {
+            self.due.insert((at, index), arrival);
+        }
+    }
+
+    /// Does everything when its time comes, and returns at the end. What steps have to say goes to
+    /// `tell`.
+    ///
+    /// # Errors
+    ///
+    /// If a step cannot be done, or an arrival's template is wrong.
+    pub async fn play(&mut self, mut tell: impl FnMut(&str)) -> anyhow::Result<()> {
+        let cluster = &self.stage.cluster;
+        let clock = cluster.clock();
+        for source in &self.sources {
+            let Source::Arrivals { name, coming } = source else { continue };
+            coming.work.check(cluster).with_context(|| format!("arrivals {name:?}"))?;
+        }
+        let is_pod = |source: &Source| matches!(source, Source::Arrivals { coming, .. } if coming.work.is_pod());
+        if self.sources.iter().any(is_pod) {
+            tokio::spawn(reap::run(cluster.clone()));
+        }
+        while let Some(((at, index), arrival)) = self.due.pop_first() {
+            if at > self.end {
+                break;
+            }
+            clock.sleep_until(at).await;
+            match &mut self.sources[index] {
+                Source::Step { action, again } => {
+                    let text =
+                        action.run(&self.stage).with_context(|| format!("at {}", clock.now()))?;
+                    tell(&text);
+                    let next = again.as_ref().and_then(|schedule| schedule.next(at));
+                    if let Some(next) = next {
+                        self.due.insert((next, index), None);
+                    }
+                }
+                Source::Arrivals { name, coming } => {
+                    let Some(arrival) = arrival else { bail!("an arrival without its facts") };
+                    if let Err(status) = coming.work.create(cluster, &arrival) {
+                        let key = (name.clone(), status.message.clone());
+                        *self.refused.entry(key).or_default() += coming.work.pods();
+                    }
+                    if let Some(next) = coming.next() {
+                        self.due.insert((next.at, index), Some(next));
+                    }
+                }
+            }
+        }
+        clock.sleep_until(self.end).await;
+        Ok(())
+    }
+
+    /// What was not done: rows that could not be read, arrivals that the cluster refused.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let refused = self.refused.iter();
+        let left = |((name, why), pods): (&(String, String), &u64)| LeftOut {
+            what: format!("arrivals {name}"),
+            why: why.clone(),
+            pods: *pods,
+        };
+        self.left_out.iter().cloned().chain(refused.map(left)).collect()
+    }
+}
