@@ -3,7 +3,7 @@
 //! `aerostat up` and the scenarios build the same world; only the clock differs, and whether a
 //! socket listens.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use aerostat_api::{builtin, crds};
 use aerostat_clock::{Clock, Seeds};
@@ -16,7 +16,7 @@ use aerostat_provider::sim::SimCloud;
 use kube::Client;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::config::Config;
@@ -48,6 +48,12 @@ pub struct World {
     /// Where its machines come from.
     pub cloud: Arc<SimCloud>,
     tasks: JoinSet<()>,
+    controllers: JoinSet<()>,
+    /// What the running controllers work with. Weak, since it has a client of the service, which
+    /// serves documents from it.
+    context: Arc<Mutex<Weak<Context>>>,
+    settings: Settings,
+    sender: UnboundedSender<Decision>,
     decisions: Option<UnboundedReceiver<Decision>>,
 }
 
@@ -73,17 +79,39 @@ impl World {
         let cloud = SimCloud::new(region, clock, seeds, cloud, stock, client.clone());
         let cloud = Arc::new(cloud);
         let (sender, decisions) = unbounded_channel();
-        let context =
-            Arc::new(Context::new(client.clone(), clock, cloud.clone(), settings, Some(sender)));
-        // Weakly, since the context has a client of the service.
-        let told = Arc::downgrade(&context);
+        let context: Arc<Mutex<Weak<Context>>> = Arc::default();
+        let told = context.clone();
         service.serve_documents(Box::new(move |path| document(&told, path)));
         let mut tasks = JoinSet::new();
         tasks.spawn(workloads::run(cluster.clone()));
         tasks.spawn(scheduler::run(cluster.clone()));
         tasks.spawn(kubelet::run(cluster.clone(), Arc::new(nodes)));
-        tasks.spawn(aerostat_controllers::run(context));
-        Ok(Self { cluster, service, client, cloud, tasks, decisions: Some(decisions) })
+        let mut world = Self {
+            cluster,
+            service,
+            client: client.clone(),
+            cloud,
+            tasks,
+            controllers: JoinSet::new(),
+            context,
+            settings,
+            sender,
+            decisions: Some(decisions),
+        };
+        world.restart_controllers(client);
+        Ok(world)
+    }
+
+    /// Ends the controllers wherever they are, and starts new ones that know nothing of the old
+    /// ones and reach the API through `client`.
+    pub fn restart_controllers(&mut self, client: Client) {
+        let (clock, settings) = (self.cluster.clock(), self.settings.clone());
+        let sender = Some(self.sender.clone());
+        let context = Context::new(client, clock, self.cloud.clone(), settings, sender);
+        let context = Arc::new(context);
+        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
+        self.controllers = JoinSet::new();
+        self.controllers.spawn(aerostat_controllers::run(context));
     }
 
     /// The planner's decisions, to be told; they can be taken once.
@@ -93,7 +121,12 @@ impl World {
 
     /// Waits for a part of the world to end, which none should: the reason, if it panicked.
     pub async fn failed(&mut self) -> String {
-        match self.tasks.join_next().await {
+        let ended = tokio::select! {
+            biased;
+            ended = self.tasks.join_next() => ended,
+            ended = self.controllers.join_next() => ended,
+        };
+        match ended {
             Some(Err(error)) => format!("a part of the cluster has failed: {error}"),
             _ => "a part of the cluster has ended".to_owned(),
         }
@@ -101,12 +134,13 @@ impl World {
 }
 
 /// What the controllers say of `namespaces/NAMESPACE/pods/NAME`.
-fn document(context: &Weak<Context>, path: &str) -> Result<Value, Status> {
+fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status> {
     let parts: Vec<&str> = path.split('/').collect();
     let ["namespaces", namespace, "pods", name] = parts.as_slice() else {
         return Err(Status::new(404, "PathNotFound", format!("there is no document {path}")));
     };
     let pod = ((*namespace).to_owned(), (*name).to_owned());
+    let context = context.lock().unwrap_or_else(PoisonError::into_inner).clone();
     context
         .upgrade()
         .and_then(|context| journal::document(&context, &pod))

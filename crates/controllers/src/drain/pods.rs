@@ -148,18 +148,19 @@ fn tier(pod: &Pod) -> u8 {
 }
 
 /// Whether `karpenter.sh/do-not-disrupt` still protects a pod: `true` for ever, a duration from
-/// its start. What cannot be read protects nothing.
-fn protected(pod: &Pod, now: Timestamp) -> bool {
-    let Some(text) = pod.annotations.get(labels::DO_NOT_DISRUPT) else { return false };
+/// its start. The error says why it cannot be read; then it protects nothing.
+fn protected(pod: &Pod, now: Timestamp) -> Result<bool, String> {
+    let Some(text) = pod.annotations.get(labels::DO_NOT_DISRUPT) else { return Ok(false) };
     if text == "true" {
-        return true;
+        return Ok(true);
     }
-    let Ok(duration) = aerostat_api::Duration::parse(text) else { return false };
-    let Ok(duration) = SignedDuration::try_from(duration.0) else { return true };
+    let duration = aerostat_api::Duration::parse(text)?.0;
     if duration.is_zero() {
-        return false;
+        return Err("the duration must be longer than 0s".to_owned());
     }
-    pod.started.is_none_or(|started| now < started.saturating_add(duration).unwrap_or(now))
+    let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    let ends = |started: Timestamp| started.checked_add(duration).unwrap_or(Timestamp::MAX);
+    Ok(pod.started.is_none_or(|started| now < ends(started)))
 }
 
 /// Evicts a pod; the inner error says what it is refused for.
@@ -170,8 +171,17 @@ async fn evict(
     now: Timestamp,
 ) -> Result<Result<(), String>, Error> {
     let key = format!("{}/{}", pod.namespace, pod.name);
-    if protected(pod, now) {
-        return Ok(Err(format!("pod {key} has \"{}\" annotation", labels::DO_NOT_DISRUPT)));
+    match protected(pod, now) {
+        Ok(false) => {}
+        Ok(true) => {
+            return Ok(Err(format!("pod {key} has \"{}\" annotation", labels::DO_NOT_DISRUPT)));
+        }
+        Err(why) => {
+            let name = labels::DO_NOT_DISRUPT;
+            let message = format!("Invalid {name} annotation: {why}, ignoring annotation");
+            let note = Note::warning("InvalidDoNotDisruptAnnotation", message);
+            context.recorder.publish(reference(pod), note).await;
+        }
     }
     let api = Api::<core::Pod>::namespaced(context.client.clone(), &pod.namespace);
     let delete = DeleteParams { preconditions: Some(this(pod)), ..DeleteParams::default() };

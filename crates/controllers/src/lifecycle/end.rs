@@ -60,7 +60,9 @@ async fn stamp_deadline(context: &Context, claim: &NodeClaim) -> Result<(), Erro
     else {
         return Ok(());
     };
-    if claim.annotations().contains_key(labels::TERMINATION_TIMESTAMP) {
+    // One that cannot be read would let the node drain for ever.
+    let known = claim.annotations().get(labels::TERMINATION_TIMESTAMP);
+    if known.is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()) {
         return Ok(());
     }
     let grace = SignedDuration::try_from(grace.0).unwrap_or(SignedDuration::MAX);

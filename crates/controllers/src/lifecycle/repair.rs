@@ -3,6 +3,7 @@
 //! Source: kubernetes-sigs/karpenter `pkg/controllers/node/health/`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::{NodeClaim, labels};
@@ -46,12 +47,15 @@ pub(super) async fn examine(context: &Context, work: &Work) -> Health {
     let pool = work.claim.labels().get(labels::NODEPOOL).cloned();
     let (ill, all) = {
         let index = context.index();
-        let mine = |node: &&std::sync::Arc<Node>| {
-            pool.as_ref().is_none_or(|pool| node.labels().get(labels::NODEPOOL) == Some(pool))
+        // Labels of nodes are anybody's; claims say where they belong.
+        let mine = |claim: &&Arc<NodeClaim>| {
+            pool.as_ref().is_none_or(|pool| claim.labels().get(labels::NODEPOOL) == Some(pool))
         };
-        let nodes = index.nodes.values().filter(mine);
+        let name = |claim: &Arc<NodeClaim>| claim.status.as_ref()?.node_name.clone();
+        let claims = index.claims.values().filter(mine);
+        let nodes = claims.filter_map(|claim| index.nodes.get(&name(claim)?));
         nodes.fold((0, 0_usize), |(ill, all), node| {
-            (ill + usize::from(self::due(node, policies).is_some()), all + 1)
+            (ill + usize::from(self::due(&node, policies).is_some()), all + 1)
         })
     };
     if ill > all.div_ceil(5) {

@@ -29,6 +29,8 @@ pub enum Action {
     Apply(PathBuf),
     /// Sets how many replicas objects have: `{deployments.apps/default/web: 3}`.
     Scale(BTreeMap<String, i64>),
+    /// Applies a manifest file of which the cluster refuses every object, and shows why.
+    Refuse(PathBuf),
     /// Changes objects.
     Patch(Merge),
     /// Deletes an object: `deployments.apps/default/balloon`.
@@ -97,6 +99,17 @@ impl Action {
                 for (what, replicas) in all {
                     scale(cluster, what, *replicas).with_context(|| format!("scale: {what}"))?;
                     writeln!(text, "> {what} scaled to {replicas}")?;
+                }
+            }
+            Self::Refuse(file) => {
+                for manifest in manifest::read(&stage.folder.join(file))? {
+                    match manifest.apply(cluster) {
+                        Ok(applied) => bail!("{} is {applied}, not refused", manifest.title()),
+                        Err(error) => {
+                            let why = error.root_cause();
+                            writeln!(text, "> {} refused: {why}", manifest.title())?;
+                        }
+                    }
                 }
             }
             Self::Patch(merge) => {
