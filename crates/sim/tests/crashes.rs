@@ -4,6 +4,8 @@
 //! A write is lost either before the API server has seen it, or its answer is. What the controllers
 //! asked of the cloud meanwhile stands.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -89,7 +89,6 @@ pub struct Index {
 const KINDS: usize = 15;
 
 /// What one watch says.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it moves once")]
 enum Change {
     Pod(Event<core::Pod>),
     Node(Event<core::Node>),
@@ -201,7 +200,7 @@ impl Index {
                     pools.names().for_each(|pool| wakers.pool(pool));
                     let mine = |claim: &&Arc<NodeClaim>| claim.spec.node_class_ref.name == name;
                     let mine = claims.values().filter(mine);
-                    mine.for_each(|claim| wakers.claim_alone(&claim.name_any()));
+                    mine.for_each(|claim| wakers.claim_named(&claim.name_any()));
                 });
                 if done {
                     self.synced.insert("classes");
@@ -254,7 +253,7 @@ impl Index {
                 let done = self.attachments.apply(event, |_, old, attachment| {
                     // A node that drains may wait for its volumes.
                     if let Some(attachment) = attachment.or(old) {
-                        wakers.node_alone(&attachment.spec.node_name);
+                        wakers.node_named(&attachment.spec.node_name);
                     }
                 });
                 if done {
@@ -306,7 +305,7 @@ impl Index {
                     claim.labels().get(labels::NODEPOOL).is_some_and(|pool| pool == name)
                 };
                 let mine = claims.values().filter(mine);
-                mine.for_each(|claim| wakers.claim_alone(&claim.name_any()));
+                mine.for_each(|claim| wakers.claim_named(&claim.name_any()));
             }
         });
         if done {
@@ -399,14 +398,15 @@ impl Index {
     /// A pod came to its node or left it: the node is not quiet, and may be waiting to drain.
     fn note_pod_event(&mut self, pod: &Pod, now: Timestamp, wakers: &Wakers) {
         let Some(name) = &pod.node else { return };
+        let node = self.nodes.get(name);
+        if node.as_ref().is_some_and(|node| node.metadata.deletion_timestamp.is_some()) {
+            wakers.node_named(name);
+        }
         if pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet") {
             return;
         }
         self.last_pod_event.insert(name.clone(), now);
-        let Some(node) = self.nodes.get(name) else { return };
-        if node.metadata.deletion_timestamp.is_some() {
-            wakers.node_named(name);
-        }
+        let Some(node) = node else { return };
         let claims = machine_of_node(&node).and_then(|id| self.claims_by_machine.get(id));
         claims.into_iter().flatten().for_each(|claim| wakers.claim_named(claim));
     }

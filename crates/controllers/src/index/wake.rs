@@ -63,16 +63,6 @@ impl Wakers {
         }
     }
 
-    /// What a claim is compared with has changed.
-    pub(super) fn claim_alone(&self, name: &str) {
-        send(&self.claims, name);
-    }
-
-    /// What a node waits for has changed.
-    pub(super) fn node_alone(&self, name: &str) {
-        send(&self.nodes, name);
-    }
-
     /// A node came, changed or went; `node` is the last that is known of it.
     pub(super) fn node(&self, name: &str, node: Option<&Node>) {
         send(&self.nodes, name);

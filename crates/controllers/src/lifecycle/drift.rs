@@ -99,3 +99,108 @@ fn is_sold(claim: &NodeClaim, types: &[InstanceType]) -> bool {
         label(labels::ZONE).is_none_or(|mine| mine == zone) && capacity
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2025-01-06T10:00:00Z";
+
+    fn claim(created: &str, capacity_type: &str) -> NodeClaim {
+        serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {
+                "name": "one", "creationTimestamp": created,
+                "labels": {
+                    labels::INSTANCE_TYPE: "m.large", labels::ZONE: "a",
+                    labels::CAPACITY_TYPE: capacity_type, "team": "red",
+                },
+                "annotations": {labels::NODEPOOL_HASH: "1", labels::NODEPOOL_HASH_VERSION: "v3"},
+            },
+            "spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "n"}, "requirements": []},
+        }))
+        .unwrap()
+    }
+
+    fn pool(hash: &str, version: &str, requirements: serde_json::Value) -> NodePool {
+        serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+            "metadata": {"name": "p", "annotations": {
+                labels::NODEPOOL_HASH: hash, labels::NODEPOOL_HASH_VERSION: version,
+            }},
+            "spec": {"template": {"spec": {
+                "nodeClassRef": {"group": "g", "kind": "K", "name": "n"},
+                "requirements": requirements,
+            }}},
+        }))
+        .unwrap()
+    }
+
+    fn types(offerings: &[(&str, &str)]) -> Vec<InstanceType> {
+        let offering = |(zone, capacity_type): &(&str, &str)| Offering {
+            zone: (*zone).to_owned(),
+            capacity_type: (*capacity_type).to_owned(),
+            price: 1.0,
+            available: false,
+            reservation: None,
+        };
+        vec![InstanceType {
+            name: "m.large".to_owned(),
+            labels: Default::default(),
+            offerings: offerings.iter().map(offering).collect(),
+            capacity: Default::default(),
+            allocatable: Default::default(),
+        }]
+    }
+
+    fn reason(claim: &NodeClaim, pool: &NodePool, types: &[InstanceType]) -> Option<&'static str> {
+        drifted(claim, pool, Some(types), NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn hashes_of_different_versions_are_not_compared() {
+        let claim = claim(NOW, "spot");
+        let sold = types(&[("a", "spot")]);
+        let reason = |hash, version| reason(&claim, &pool(hash, version, json!([])), &sold);
+        assert_eq!(reason("1", "v3"), None);
+        assert_eq!(reason("2", "v3"), Some("NodePoolDrifted"));
+        assert_eq!(reason("2", "v4"), None);
+    }
+
+    #[test]
+    fn requirements_are_strict_about_labels_that_are_missing() {
+        let claim = claim(NOW, "spot");
+        let sold = types(&[("a", "spot")]);
+        let reason = |key, operator, values: serde_json::Value| {
+            let list = json!([{"key": key, "operator": operator, "values": values}]);
+            reason(&claim, &pool("1", "v3", list), &sold)
+        };
+        let drifted = Some("RequirementsDrifted");
+        assert_eq!(reason("team", "In", json!(["red", "blue"])), None);
+        assert_eq!(reason("team", "In", json!(["blue"])), drifted);
+        assert_eq!(reason("team", "DoesNotExist", json!([])), drifted);
+        assert_eq!(reason("kubernetes.io/arch", "In", json!(["amd64"])), drifted);
+        assert_eq!(reason("kubernetes.io/arch", "NotIn", json!(["amd64"])), None);
+    }
+
+    #[test]
+    fn a_type_is_missed_after_an_hour_wherever_it_is_still_sold() {
+        let pool = pool("1", "v3", json!([]));
+        let missed = Some("InstanceTypeNotFound");
+        let old = "2025-01-06T09:00:00Z";
+        let spot = claim(old, "spot");
+        assert_eq!(
+            reason(&spot, &pool, &types(&[("a", "spot")])),
+            None,
+            "out of stock is no drift"
+        );
+        assert_eq!(reason(&spot, &pool, &types(&[("b", "spot"), ("a", "on-demand")])), missed);
+        assert_eq!(reason(&spot, &pool, &[]), missed);
+        assert_eq!(reason(&claim("2025-01-06T09:00:01Z", "spot"), &pool, &[]), None, "too young");
+        let reserved = claim(old, "reserved");
+        assert_eq!(reason(&reserved, &pool, &types(&[("a", "on-demand")])), None);
+        assert_eq!(reason(&reserved, &pool, &types(&[("a", "spot")])), missed);
+    }
+}
