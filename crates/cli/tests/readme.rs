@@ -135,9 +135,9 @@ fn every_command_of_the_readme_works() {
                 }
                 up = Some(started);
             }
-            ["cargo", "run", "--release", "--", "plan", rest @ ..] => {
+            ["cargo", "run", "--release", "--", verb @ ("plan" | "simulate"), rest @ ..] => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_aerostat"));
-                succeed(command.arg("plan").args(rest).current_dir(repository()));
+                succeed(command.arg(verb).args(rest).current_dir(repository()));
             }
             ["kubectl", rest @ ..] => {
                 let Some(started) = up.as_ref().filter(|_| client.is_some()) else { continue };

@@ -15,12 +15,15 @@
 //! | [`scenario`] | what happens in a world, as a file; played in virtual time and told |
 //! | [`script`] | the steps and arrivals of a scenario in one order of time |
 //! | [`arrivals`] | work that comes by itself |
+//! | [`traces`] | what other clusters were like |
 //! | [`span`] | time as scenarios write it |
 //! | [`simulate`](mod@simulate) | a scenario in virtual time, measured |
+//! | [`compare`](mod@compare) | several scenarios side by side |
 //! | [`measure`] | what a run costs and how long its pods wait |
 //! | [`report`] | what a simulation tells |
 
 pub mod arrivals;
+pub mod compare;
 pub mod config;
 pub mod manifest;
 pub mod measure;
@@ -31,6 +34,7 @@ pub mod show;
 pub mod simulate;
 pub mod span;
 pub mod story;
+pub mod traces;
 pub mod world;
 
 pub use config::Config;

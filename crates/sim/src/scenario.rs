@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aerostat_clock::Clock;
 use aerostat_engine::schedule::Schedule;
-use aerostat_engine::snapshot::Settings;
+use aerostat_engine::snapshot::{PackingRule, Preferences, Settings};
 use aerostat_provider::catalog::{Catalog, File, Region};
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_saphyr::Spanned;
 
 pub use action::{Action, Fault, Merge};
@@ -49,6 +50,16 @@ pub struct Scenario {
     /// Manifest files that are applied at the start; their paths are relative to the scenario's.
     #[serde(default)]
     pub manifests: Vec<PathBuf>,
+    /// What was there in another cluster, as `kubectl get … -A -o yaml` prints it: created at the
+    /// start, with machines bought anew.
+    #[serde(default)]
+    pub dumps: Vec<PathBuf>,
+    /// SimKube traces, played from the start on.
+    #[serde(default)]
+    pub traces: Vec<PathBuf>,
+    /// By whose rules nodes are bought.
+    #[serde(default)]
+    pub policy: Policy,
     /// What is done, in order of time.
     #[serde(rename = "timeline", alias = "steps", default)]
     pub steps: Vec<Spanned<Step>>,
@@ -58,6 +69,33 @@ pub struct Scenario {
     /// How long it goes on.
     #[serde(default)]
     pub until: Option<Span>,
+}
+
+/// By whose rules nodes are bought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Our own.
+    #[default]
+    Aerostat,
+    /// As Karpenter packs pods, first fit onto the largest machines that its rules allow, with
+    /// preferences as demands. Its batching, consolidation and waits are ours.
+    Karpenter,
+}
+
+impl Policy {
+    /// Settings as this policy has them.
+    #[must_use]
+    pub fn apply(self, settings: &Settings) -> Settings {
+        match self {
+            Self::Aerostat => settings.clone(),
+            Self::Karpenter => Settings {
+                packing: PackingRule::Karpenter,
+                preferences: Preferences::Respect,
+                ..settings.clone()
+            },
+        }
+    }
 }
 
 fn default_start() -> Timestamp {
@@ -118,6 +156,44 @@ impl Scenario {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("the scenario {shown} cannot be read"))?;
         serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no valid scenario"))
+    }
+
+    /// Reads a file, and changes fields: `until`, or `arrivals.0.poisson.perHour`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scenario::read`], and if there is no such place.
+    pub fn read_with(path: &Path, set: &[(String, Value)]) -> anyhow::Result<Self> {
+        let scenario = Self::read(path)?;
+        if set.is_empty() {
+            return Ok(scenario);
+        }
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the scenario {shown} cannot be read"))?;
+        let mut value: Value = serde_saphyr::from_str(&text)
+            .with_context(|| format!("{shown} is no valid scenario"))?;
+        for (field, to) in set {
+            let mut place = &mut value;
+            for part in field.split('.') {
+                if place.is_null() {
+                    *place = Value::Object(serde_json::Map::new());
+                }
+                let within = match place {
+                    Value::Array(items) => {
+                        part.parse::<usize>().ok().and_then(|at| items.get_mut(at))
+                    }
+                    Value::Object(fields) => Some(fields.entry(part).or_insert(Value::Null)),
+                    _ => None,
+                };
+                place = within
+                    .with_context(|| format!("{shown}: there is no place {field}: not {part:?}"))?;
+            }
+            *place = to.clone();
+        }
+        // As text again, so that everything is read by the same rules.
+        serde_saphyr::from_str(&value.to_string())
+            .with_context(|| format!("{shown} is no valid scenario with what is set"))
     }
 
     /// Whose instance types and prices it uses; files are relative to `folder`.

@@ -1,6 +1,6 @@
-//! What happens when: the steps of a scenario and its arrivals, in one order of time.
+//! What happens when: the steps of a scenario, its arrivals and its traces, in one order of time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use crate::arrivals::{Arrival, Coming, reap};
+use crate::manifest;
 use crate::report::LeftOut;
 use crate::scenario::{Action, Scenario};
+use crate::traces::dump::Dump;
+use crate::traces::{self, Omissions, simkube};
 use crate::world::World;
 
 /// What the steps of a scenario work with.
@@ -45,11 +48,19 @@ pub struct Script {
     /// Arrivals that the cluster refused: why, and how many pods they would have been.
     refused: BTreeMap<(String, String), u64>,
     left_out: Vec<LeftOut>,
+    omissions: Omissions,
 }
 
 enum Source {
     Step { action: Action, again: Option<Schedule> },
     Arrivals { name: String, coming: Box<Coming> },
+    Trace(Recorded),
+}
+
+/// The rest of a trace, in order of time.
+struct Recorded {
+    file: manifest::Source,
+    events: VecDeque<(Timestamp, simkube::Event)>,
 }
 
 impl Script {
@@ -67,7 +78,19 @@ impl Script {
             due: BTreeMap::new(),
             refused: BTreeMap::new(),
             left_out: Vec::new(),
+            omissions: Omissions::default(),
         };
+        for file in &scenario.dumps {
+            let dump = Dump::read(&script.stage.folder.join(file))?;
+            dump.plant(&script.stage.cluster, &mut script.omissions);
+        }
+        for file in &scenario.traces {
+            let trace = simkube::Trace::read(&script.stage.folder.join(file))?;
+            let file = manifest::Source { file: file.clone(), line: 1 };
+            let events: VecDeque<_> = trace.events(start).collect();
+            let first = events.front().map(|(at, _)| *at);
+            script.add(Source::Trace(Recorded { file, events }), first, None);
+        }
         for (at, step) in scenario.steps.iter().enumerate() {
             let (first, again) = step.value.times(start).map_err(|why| {
                 anyhow::anyhow!("line {}: timeline[{at}]: {why}", step.referenced.line())
@@ -126,6 +149,18 @@ impl Script {
                         self.due.insert((next, index), None);
                     }
                 }
+                Source::Trace(Recorded { file, events }) => {
+                    let Some((_, event)) = events.pop_front() else { continue };
+                    for value in &event.applied_objs {
+                        traces::plant(cluster, file, value, &mut self.omissions);
+                    }
+                    for value in &event.deleted_objs {
+                        traces::uproot(cluster, file, value);
+                    }
+                    if let Some((next, _)) = events.front() {
+                        self.due.insert((*next, index), None);
+                    }
+                }
                 Source::Arrivals { name, coming } => {
                     let Some(arrival) = arrival else { bail!("an arrival without its facts") };
                     if let Err(status) = coming.work.create(cluster, &arrival) {
@@ -142,7 +177,8 @@ impl Script {
         Ok(())
     }
 
-    /// What was not done: rows that could not be read, arrivals that the cluster refused.
+    /// What was not done: rows that could not be read, objects and arrivals that the cluster
+    /// refused.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOut> {
         let refused = self.refused.iter();
@@ -151,6 +187,7 @@ impl Script {
             why: why.clone(),
             pods: *pods,
         };
-        self.left_out.iter().cloned().chain(refused.map(left)).collect()
+        let known = self.left_out.iter().cloned().chain(self.omissions.list());
+        known.chain(refused.map(left)).collect()
     }
 }

@@ -8,10 +8,11 @@ use aerostat_engine::snapshot::Settings;
 use aerostat_provider::catalog::Region;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::measure::Meter;
 use crate::report::{Facts, Report};
-use crate::scenario::{Action, Scenario};
+use crate::scenario::{Action, Policy, Scenario};
 use crate::script::{Script, Stage};
 use crate::span::{Span, after};
 use crate::world::{World, WorldOptions};
@@ -27,6 +28,10 @@ pub struct Options {
     pub region: Option<Arc<Region>>,
     /// How the planner decides.
     pub settings: Settings,
+    /// Whose rules; the scenario's if not given.
+    pub policy: Option<Policy>,
+    /// Fields of the scenario that are changed: `arrivals.0.poisson.perHour`, and to what.
+    pub set: Vec<(String, Value)>,
 }
 
 /// Told how far a run is, as a part of 1, and asked whether to go on.
@@ -41,7 +46,7 @@ const TOLD: u32 = 200;
 ///
 /// Names the file, the line and the field that is wrong, or says what in the world has failed.
 pub fn simulate(path: &Path, options: &Options, progress: Progress<'_>) -> anyhow::Result<Report> {
-    let scenario = Scenario::read(path)?;
+    let scenario = Scenario::read_with(path, &options.set)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,7 +76,10 @@ async fn run(
         None => scenario.region(folder)?,
     };
     let seed = options.seed.unwrap_or(scenario.seed);
-    let (config, settings) = (scenario.config.clone(), options.settings.clone());
+    let (config, settings) = (
+        scenario.config.clone(),
+        options.policy.unwrap_or(scenario.policy).apply(&options.settings),
+    );
     let reservations = config.stock.reservations.clone();
     let fee = settings.fee;
     let ca = "(no certificate: nothing listens)\n".to_owned();

@@ -88,7 +88,13 @@ impl Gauges {
         self.step
     }
 
-    /// When the account ends.
+    /// The step that a time falls in.
+    pub(crate) fn index(&self, at: Timestamp) -> usize {
+        let since = at.duration_since(self.start).as_millis();
+        usize::try_from(since / self.step.as_millis().max(1)).unwrap_or(0)
+    }
+
+    /// How long the account is.
     pub(crate) fn seconds(&self) -> f64 {
         self.at.duration_since(self.start).as_secs_f64()
     }

@@ -32,8 +32,10 @@ pub(crate) struct Counts {
 }
 
 /// How long a pod waited, in milliseconds, and for what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
+    /// When it ran.
+    pub(crate) ended: Timestamp,
     /// Until it had a node, as far as its node was there.
     pub(crate) queue: i64,
     /// Until its node was ready.
@@ -281,6 +283,7 @@ impl Record {
         let sandbox = self.sandbox.map_or(bound, |made| made.clamp(bound, running));
         let pulled = self.pulled.map_or(sandbox, |pulled| pulled.clamp(sandbox, running));
         Wait {
+            ended: running,
             queue: millis(ready, bound),
             node: millis(self.created, ready),
             network: millis(bound, sandbox),

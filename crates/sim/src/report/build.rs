@@ -30,7 +30,7 @@ impl Report {
             moves: Moves { pods_moved: moved, pods_preempted: preempted, by_reason },
             disruptions: Disruptions { nodes: disrupted.values().sum(), by_reason: disrupted },
             left_out,
-            series: series(gauges),
+            series: series(gauges, &ledger.pods.waits),
         }
     }
 }
@@ -161,7 +161,7 @@ fn pods(ledger: &Ledger, left_out: &[LeftOut]) -> Pods {
     }
 }
 
-fn series(gauges: &Gauges) -> Series {
+fn series(gauges: &Gauges, waits: &[Wait]) -> Series {
     let means = |gauge: Gauge| -> Vec<f64> {
         let steps = gauges.steps(gauge).zip(gauges.lengths());
         steps.map(|(sum, length)| ratio(sum, length).unwrap_or(0.0)).collect()
@@ -178,7 +178,23 @@ fn series(gauges: &Gauges) -> Series {
         cpu_utilization: parts(Gauge::CpuAsked, Gauge::CpuRoom),
         memory_utilization: parts(Gauge::MemoryAsked, Gauge::MemoryRoom),
         pending_pods: means(Gauge::Pending),
+        wait_p95_seconds: waits_over_time(gauges, waits),
     }
+}
+
+fn waits_over_time(gauges: &Gauges, waits: &[Wait]) -> Vec<Option<f64>> {
+    let mut steps: Vec<Vec<i64>> = vec![Vec::new(); gauges.lengths().count()];
+    let last = steps.len().saturating_sub(1);
+    for wait in waits {
+        if let Some(step) = steps.get_mut(gauges.index(wait.ended).min(last)) {
+            step.push(wait.total());
+        }
+    }
+    let p95 = |mut step: Vec<i64>| {
+        step.sort_unstable();
+        quantile(&step, 95)
+    };
+    steps.into_iter().map(p95).collect()
 }
 
 #[cfg(test)]

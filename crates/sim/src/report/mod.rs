@@ -1,12 +1,14 @@
 //! What a simulation tells: `docs/simulate-report.schema.json` is the schema of its JSON.
 
 mod build;
+mod html;
 mod table;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use html::html;
 pub use table::table;
 
 /// The report of one run.
@@ -243,4 +245,6 @@ pub struct Series {
     pub memory_utilization: Vec<f64>,
     /// Pods that do not run yet.
     pub pending_pods: Vec<f64>,
+    /// What 95 % of the pods that began to run in the step had waited at most; null without any.
+    pub wait_p95_seconds: Vec<Option<f64>>,
 }
