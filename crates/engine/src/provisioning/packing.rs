@@ -9,6 +9,7 @@ mod fill;
 mod limited;
 mod market;
 mod mix;
+mod order;
 mod parity;
 mod priced;
 mod refine;

@@ -1,5 +1,6 @@
 //! Strategies that fill one machine after the other.
 
+use super::order::Order;
 use super::{Bin, Bound, Packer, Packing, Target, exact};
 use crate::limits::Headroom;
 use crate::provisioning::tally::Tally;
@@ -8,6 +9,8 @@ use crate::provisioning::tally::Tally;
 const BUDGET: usize = 300_000;
 /// How many targets with an order are tried for each next machine.
 const CHOICES: usize = 96;
+/// After how many demands in vain it is looked whether any is left that fits.
+const STRIDE: usize = 16;
 /// How many sizes are tried by themselves.
 const SIZES: usize = 24;
 
@@ -65,8 +68,9 @@ impl Packer<'_, '_, '_> {
     /// The choices by what a first machine gets for its money.
     fn ranked(&mut self, choices: &[(Target, usize)], counts: &[u32]) -> Vec<(Target, usize)> {
         let mut ranked: Vec<((Target, usize), Candidate)> = Vec::new();
+        let orders = self.live(counts);
         for (target, order) in choices {
-            if let Some(candidate) = self.candidate(*target, *order, counts, &[]) {
+            if let Some(candidate) = self.fill(*target, &orders[*order], counts, &[]) {
                 ranked.push(((*target, *order), candidate));
             }
         }
@@ -82,16 +86,22 @@ impl Packer<'_, '_, '_> {
     fn greedy(&mut self, choices: &[(Target, usize)], counts: &[u32]) -> Packing {
         let mut left = counts.to_vec();
         let mut bins = Vec::new();
+        let alive = |left: &[u32]| left.iter().filter(|count| **count > 0).count();
+        let (mut orders, mut ordered) = (self.live(&left), alive(&left));
         loop {
             if let Some(rest) = self.solve(&left, exact::SMALL) {
                 bins.extend(rest);
                 left.fill(0);
                 break;
             }
-            let next = self.next(choices, &left, &[]);
+            let live = alive(&left);
+            if live < ordered - ordered / 4 {
+                (orders, ordered) = (self.live(&left), live);
+            }
+            let next = self.next(choices, &orders, &left, &[]);
             let next = next.or_else(|| {
                 let all = self.choices(None);
-                self.next(&all, &left, &[])
+                self.next(&all, &orders, &left, &[])
             });
             let Some(mut bin) = next else { break };
             bin.copies = repeats(&bin, &left);
@@ -105,12 +115,14 @@ impl Packer<'_, '_, '_> {
     pub(super) fn next(
         &mut self,
         choices: &[(Target, usize)],
+        orders: &[Order],
         left: &[u32],
         limits: &[Headroom],
     ) -> Option<Bin> {
         let mut best: Option<Candidate> = None;
         for (target, order) in choices {
-            let Some(candidate) = self.candidate(*target, *order, left, limits) else { continue };
+            let candidate = self.fill(*target, &orders[*order], left, limits);
+            let Some(candidate) = candidate else { continue };
             if best.as_ref().is_none_or(|best| candidate.is_better(best)) {
                 best = Some(candidate);
             }
@@ -118,28 +130,15 @@ impl Packer<'_, '_, '_> {
         best.map(|candidate| candidate.bin)
     }
 
-    fn candidate(
-        &mut self,
-        target: Target,
-        order: usize,
-        left: &[u32],
-        limits: &[Headroom],
-    ) -> Option<Candidate> {
-        let bin = self.fill(target, order, left, limits)?;
-        let worth = bin.counts.iter().zip(&self.worth).map(|(n, worth)| u64::from(*n) * worth);
-        let worth = worth.fold(0, u64::saturating_add);
-        Some(Candidate { bin, worth })
-    }
-
     /// Fills one machine of the target's shape in the given order; the bin is then of the
     /// cheapest shape that holds its pods.
     fn fill(
         &mut self,
         target: Target,
-        order: usize,
+        order: &Order,
         left: &[u32],
         limits: &[Headroom],
-    ) -> Option<Bin> {
+    ) -> Option<Candidate> {
         let demands = self.demands;
         let stores = self.domains.stores;
         let room = &stores[target.store].shapes[target.shape].room;
@@ -149,36 +148,44 @@ impl Packer<'_, '_, '_> {
         let mut tally = Tally::default();
         // Who needs company may find it only after the others have come.
         let rounds = if self.needy { 2 } else { 1 };
-        let positions = (0..rounds).flat_map(|_| 0..self.orders[order].len());
-        for position in positions {
-            let at = self.orders[order][position];
-            if left[at] == counts[at] {
-                continue;
+        let mut worth = 0_u64;
+        for _ in 0..rounds {
+            let mut is_news = true;
+            for (position, at) in order.demands.iter().copied().enumerate() {
+                if (is_news || position % STRIDE == 0) && order.is_over(position, room, &load) {
+                    break;
+                }
+                is_news = false;
+                if left[at] == counts[at] {
+                    continue;
+                }
+                let demand = &demands[at];
+                let fit = fits(room, &load, &demand.request).min(left[at] - counts[at]);
+                let fit = tally.room(&demand.rule, fit);
+                if fit == 0 {
+                    continue;
+                }
+                let joined = self.domains.join(domain, demand.group);
+                let has_shape = |id: &&usize| self.domains.get(**id).shapes.contains(target.shape);
+                let Some(next) = joined.iter().find(has_shape).copied() else { continue };
+                let fit = if self.domains.group(demand.group).is_exclusive() { 1 } else { fit };
+                let fit = self.flexible(next, &load, &demand.request, fit);
+                if fit == 0 {
+                    continue;
+                }
+                domain = next;
+                add(&mut load, &demand.request, fit);
+                tally.join(&demand.rule, fit);
+                counts[at] += fit;
+                is_news = true;
+                worth = worth.saturating_add(u64::from(fit).saturating_mul(self.worth[at]));
             }
-            let demand = &demands[at];
-            let fit = fits(room, &load, &demand.request).min(left[at] - counts[at]);
-            let fit = tally.room(&demand.rule, fit);
-            if fit == 0 {
-                continue;
-            }
-            let joined = self.domains.join(domain, demand.group);
-            let has_shape = |id: &&usize| self.domains.get(**id).shapes.contains(target.shape);
-            let Some(next) = joined.iter().find(has_shape).copied() else { continue };
-            let fit = if self.domains.group(demand.group).is_exclusive() { 1 } else { fit };
-            let fit = self.flexible(next, &load, &demand.request, fit);
-            if fit == 0 {
-                continue;
-            }
-            domain = next;
-            add(&mut load, &demand.request, fit);
-            tally.join(&demand.rule, fit);
-            counts[at] += fit;
         }
         if counts.iter().all(|count| *count == 0) {
             return None;
         }
         let item = self.domains.cheapest(domain, &load, limits)?;
-        Some(Bin { domain, item, load, counts, copies: 1 })
+        Some(Candidate { bin: Bin { domain, item, load, counts, copies: 1 }, worth })
     }
 
     /// How many of `fit` pods can join until minValues is not met any more.

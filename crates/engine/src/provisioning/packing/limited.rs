@@ -24,8 +24,9 @@ impl Packer<'_, '_, '_> {
                 .collect();
             self.top_up(&mut packing.bins, &mut left);
             let all = self.choices(None);
+            let orders = self.live(&left);
             while left.iter().any(|count| *count > 0) {
-                let Some(mut bin) = self.next(&all, &left, &limits) else { break };
+                let Some(mut bin) = self.next(&all, &orders, &left, &limits) else { break };
                 let machine = self.domains.machine(&bin);
                 let headroom = &mut limits[self.domains.get(bin.domain).store];
                 bin.copies = repeats(&bin, &left).min(headroom.copies(&machine));
