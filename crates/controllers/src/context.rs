@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::market::Market;
+use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::registration_health::RegistrationHealth;
 
@@ -35,6 +36,7 @@ pub struct Context {
     journal: Mutex<Journal>,
     market: Mutex<Arc<Market>>,
     registration_health: Mutex<RegistrationHealth>,
+    metrics: Mutex<Metrics>,
     changes: watch::Sender<u64>,
 }
 
@@ -107,6 +109,7 @@ impl Context {
             journal: Mutex::default(),
             market: Mutex::default(),
             registration_health: Mutex::default(),
+            metrics: Mutex::default(),
             changes: watch::channel(0).0,
         }
     }
@@ -124,6 +127,11 @@ impl Context {
     /// How the last launches of each pool went. Hold it shortly, never across an await.
     pub fn registration_health(&self) -> MutexGuard<'_, RegistrationHealth> {
         self.registration_health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was counted. Hold it shortly, never across an await.
+    pub fn metrics(&self) -> MutexGuard<'_, Metrics> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What may be launched as far as `index` and the provider know.

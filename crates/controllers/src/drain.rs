@@ -20,6 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::context::{Context, Error, gone_is_fine};
 use crate::lifecycle;
+use crate::metrics::{self, Counter};
 use crate::recorder::Note;
 use crate::worklist::{self, Outcome};
 
@@ -76,6 +77,7 @@ async fn reconcile(context: &Context, retries: &Retries, name: String) -> Outcom
         return Ok(Some(lifecycle::POLL));
     }
     remove_finalizer(context, &name).await?;
+    context.metrics().count(Counter::NodesTerminated, metrics::of_node(&node));
     retries.forget(&name);
     Ok(None)
 }
@@ -105,7 +107,9 @@ async fn empty(
         progress.wait_for("Drained", "Draining");
         return Ok(Some(left));
     }
-    progress.done("Drained");
+    if progress.done("Drained") {
+        context.metrics().count(Counter::NodesDrained, metrics::of_node(node));
+    }
     let is_over = deadline.is_some_and(|deadline| deadline <= now);
     let attached = volumes::attached(context, &node.name_any());
     if attached.is_empty() {

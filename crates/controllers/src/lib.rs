@@ -22,6 +22,7 @@
 //! | [`registration_health`] | whether the machines that a pool orders become nodes |
 //! | [`pools`], [`classes`], [`overlays`] | status of NodePools, NodeClasses and NodeOverlays |
 //! | [`worklist`] | runs one reconcile per object at a time, with timers and back-off |
+//! | [`metrics`] | what happened and what is, as numbers |
 //! | [`conditions`], [`recorder`] | status conditions and events, in Karpenter's form |
 //!
 //! The same code runs against the embedded cluster, in real and virtual time, and against a real
@@ -37,6 +38,7 @@ pub mod interruption;
 pub mod journal;
 pub mod lifecycle;
 mod market;
+pub mod metrics;
 pub mod overlays;
 pub mod pools;
 pub mod provisioner;

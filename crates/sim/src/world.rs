@@ -133,18 +133,26 @@ impl World {
     }
 }
 
-/// What the controllers say of `namespaces/NAMESPACE/pods/NAME`.
+/// What the controllers say of `namespaces/NAMESPACE/pods/NAME`, and their `metrics`.
 fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status> {
-    let parts: Vec<&str> = path.split('/').collect();
-    let ["namespaces", namespace, "pods", name] = parts.as_slice() else {
-        return Err(Status::new(404, "PathNotFound", format!("there is no document {path}")));
-    };
-    let pod = ((*namespace).to_owned(), (*name).to_owned());
     let context = context.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    context
-        .upgrade()
-        .and_then(|context| journal::document(&context, &pod))
-        .ok_or_else(|| Status::not_found("", "pods", name))
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["metrics"] => {
+            let render =
+                |context: Arc<Context>| Value::String(context.metrics().render(&context.index()));
+            let gone = || Status::new(503, "ServiceUnavailable", "no controllers run".to_owned());
+            context.upgrade().map(render).ok_or_else(gone)
+        }
+        ["namespaces", namespace, "pods", name] => {
+            let pod = ((*namespace).to_owned(), (*name).to_owned());
+            context
+                .upgrade()
+                .and_then(|context| journal::document(&context, &pod))
+                .ok_or_else(|| Status::not_found("", "pods", name))
+        }
+        _ => Err(Status::new(404, "PathNotFound", format!("there is no document {path}"))),
+    }
 }
 
 /// Definitions of NodePool, NodeClaim and NodeClass.

@@ -80,7 +80,8 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Read-only JSON documents by path, made when they are asked for.
+/// Read-only documents by path, made when they are asked for: JSON, or a string, which is served as
+/// plain text.
 pub type Documents = Box<dyn Fn(&str) -> Result<Value, Status> + Send + Sync>;
 
 /// Where documents are, beside the paths of Kubernetes.
@@ -199,7 +200,10 @@ fn document(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
     if !matches!(call.head.method, Method::GET | Method::HEAD) {
         return Err(method_not_allowed());
     }
-    Ok(reply::json(200, &documents(rest)?))
+    Ok(match documents(rest)? {
+        Value::String(text) => reply::text(200, text),
+        value => reply::json(200, &value),
+    })
 }
 
 /// What someone gets who is not let in.

@@ -33,12 +33,8 @@ pub(super) fn json(code: u16, value: &Value) -> Response<ResponseBody> {
     json_bytes(code, value.to_string())
 }
 
-pub(super) fn text(code: u16, text: &'static str) -> Response<ResponseBody> {
-    with(
-        code,
-        "text/plain; charset=utf-8",
-        ResponseBody::whole(Bytes::from_static(text.as_bytes())),
-    )
+pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<ResponseBody> {
+    with(code, "text/plain; charset=utf-8", ResponseBody::whole(text))
 }
 
 /// What a path gets that no API server has.

@@ -22,6 +22,7 @@ use super::progress::Progress;
 use super::{disrupted, until};
 use crate::context::{Context, Error, gone_is_fine};
 use crate::index::Index;
+use crate::metrics::Counter;
 use crate::recorder::Note;
 
 /// First and longest wait before an eviction that was refused is tried again.
@@ -186,8 +187,18 @@ async fn evict(
     let api = Api::<core::Pod>::namespaced(context.client.clone(), &pod.namespace);
     let delete = DeleteParams { preconditions: Some(this(pod)), ..DeleteParams::default() };
     let params = EvictParams { delete_options: Some(delete), ..EvictParams::default() };
-    match api.evict(&pod.name, &params).await {
+    let answer = api.evict(&pod.name, &params).await;
+    let code = match &answer {
+        Ok(_) => 201,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(_) => 0,
+    };
+    let labels = vec![("code", code.to_string())];
+    context.metrics().count(Counter::EvictionRequests, labels);
+    match answer {
         Ok(_) => {
+            let labels = vec![("reason", progress.cause().to_owned())];
+            context.metrics().count(Counter::PodsDrained, labels);
             let message = format!("Evicted pod: {}", progress.cause());
             context.recorder.publish(reference(pod), Note::normal("Evicted", message)).await;
             Ok(Ok(()))
@@ -224,7 +235,12 @@ async fn force(context: &Context, pod: &Pod, deadline: Timestamp) -> Result<(), 
     match api.delete(&pod.name, &params).await {
         // A namesake is another pod.
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(()),
-        result => gone_is_fine(result),
+        result => {
+            gone_is_fine(result)?;
+            let labels = vec![("reason", "Forceful Termination".to_owned())];
+            context.metrics().count(Counter::PodsDrained, labels);
+            Ok(())
+        }
     }
 }
 

@@ -41,10 +41,12 @@ impl Progress {
         self.set(name, "Unknown", reason);
     }
 
-    pub(super) fn done(&mut self, name: &str) {
-        if let Some((_, conditions)) = &mut self.0 {
-            conditions.set_true(name);
-        }
+    /// Whether that is news.
+    pub(super) fn done(&mut self, name: &str) -> bool {
+        let Some((_, conditions)) = &mut self.0 else { return false };
+        let is_news = !conditions.is_true(name);
+        conditions.set_true(name);
+        is_news
     }
 
     pub(super) fn given_up(&mut self, name: &str, reason: &str) {

@@ -9,6 +9,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::Work;
 use crate::context::{Context, Error, gone_is_fine};
+use crate::metrics::{self, Counter};
 use crate::recorder::Note;
 
 /// Why a claim is deleted.
@@ -46,6 +47,20 @@ impl Cause {
             Self::Interrupted => "Interrupted",
         }
     }
+
+    /// What metrics call it.
+    fn metric(self) -> &'static str {
+        match self {
+            Self::LaunchTimeout => "launch_timeout",
+            Self::RegistrationTimeout => "registration_timeout",
+            Self::InsufficientCapacity => "insufficient_capacity",
+            Self::ClassNotReady => "nodeclass_not_ready",
+            Self::Expired => "expired",
+            Self::GarbageCollected => "garbage_collected",
+            Self::Unhealthy => "unhealthy",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// Deletes a claim; its pods are planned for anew.
@@ -64,7 +79,11 @@ pub(crate) async fn delete(
     let api = Api::<NodeClaim>::all(context.client.clone());
     let preconditions = Preconditions { uid: claim.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    gone_is_fine(api.delete(&name, &params).await)
+    gone_is_fine(api.delete(&name, &params).await)?;
+    let mut labels = metrics::of_claim(claim);
+    labels.push(("reason", cause.metric().to_owned()));
+    context.metrics().count(Counter::ClaimsDisrupted, labels);
+    Ok(())
 }
 
 async fn publish(context: &Context, claim: &NodeClaim, reason: &str) {

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::conditions::{ConditionSet, is_true};
 use crate::context::{Context, Error, gone_is_fine};
+use crate::metrics::{self, Counter};
 use crate::recorder::Note;
 use crate::worklist::Outcome;
 
@@ -105,5 +106,8 @@ async fn remove_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Er
         "finalizers": rest,
         "resourceVersion": current.metadata.resource_version,
     }});
-    gone_is_fine(api.patch(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+    let name = claim.name_any();
+    gone_is_fine(api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await)?;
+    context.metrics().count(Counter::ClaimsTerminated, metrics::of_claim(claim));
+    Ok(())
 }

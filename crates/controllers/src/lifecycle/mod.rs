@@ -35,6 +35,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::conditions::ConditionSet;
 use crate::context::{Context, Error};
+use crate::metrics::{self, Counter};
 use crate::worklist::{self, Outcome};
 
 /// What `Ready` depends on.
@@ -86,6 +87,7 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         registration::register(context, &mut work).await?;
         if work.conditions.is_true("Registered") {
             context.registration_health().registered(&work.claim);
+            context.metrics().count(Counter::NodesCreated, metrics::of_claim(&work.claim));
         }
     }
     if !work.conditions.is_true("Initialized") {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::{Cause, Work};
 use crate::context::{Context, Error};
+use crate::metrics::{self, Counter};
 use crate::recorder::Note;
 
 /// How soon a repair that was held back is looked at again.
@@ -98,5 +99,7 @@ pub(super) async fn replace(context: &Context, claim: &NodeClaim) -> Result<(), 
         let claim = api.patch(&name, &PatchParams::default(), &patch).await?;
         context.index().claims.learn(claim);
     }
-    super::delete(context, claim, Cause::Unhealthy).await
+    super::delete(context, claim, Cause::Unhealthy).await?;
+    context.metrics().count(Counter::ClaimsUnhealthy, metrics::of_claim(claim));
+    Ok(())
 }
