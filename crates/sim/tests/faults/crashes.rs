@@ -4,39 +4,21 @@
 //! A write is lost either before the API server has seen it, or its answer is. What the controllers
 //! asked of the cloud meanwhile stands.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aerostat_api::NodeClaim;
-use aerostat_clock::Clock;
 use aerostat_cluster::registry::{DeleteOptions, Part, WriteOptions};
-use aerostat_engine::snapshot::Settings;
 use aerostat_provider::CloudProvider;
-use aerostat_provider::catalog::{Catalog, File, Region};
-use aerostat_sim::{World, WorldOptions, manifest};
-use http::{Method, Request};
-use jiff::Timestamp;
+use aerostat_sim::{World, manifest};
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Client;
-use kube::client::Body;
-use serde_json::{Value, json};
-use tokio::sync::Notify;
-use tower::ServiceExt;
 
-const START: &str = "2025-01-06T08:00:00Z";
-
-/// When the controllers die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Crash {
-    /// Instead of their n-th write.
-    Before(usize),
-    /// When it has been done, but before they hear of it.
-    After(usize),
-}
+use crate::client::{Counts, Crash, dying};
+use crate::world;
 
 /// What is left in the end, and what happened on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,83 +31,12 @@ struct Outcome {
     end: [usize; 4],
 }
 
-/// A client that dies at its n-th write.
-fn dying(world: &World, crash: Option<Crash>, counts: &Counts) -> Client {
-    let service = world.service.clone();
-    let counts = counts.clone();
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let service = service.clone();
-        let counts = counts.clone();
-        async move {
-            let events = request.uri().path().ends_with("/events");
-            let is_write = request.method() != Method::GET && !events;
-            let number = if is_write { counts.writes.fetch_add(1, Ordering::Relaxed) } else { 0 };
-            let call = format!("{} {}", request.method(), request.uri().path());
-            if is_write && crash == Some(Crash::Before(number)) {
-                *counts.at.lock().unwrap() = call;
-                counts.died.notify_one();
-                return std::future::pending().await;
-            }
-            let answer = service.oneshot(request).await;
-            if is_write && crash == Some(Crash::After(number)) {
-                *counts.at.lock().unwrap() = call;
-                counts.died.notify_one();
-                return std::future::pending().await;
-            }
-            answer
-        }
-    });
-    Client::new(service, "default")
-}
-
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    writes: Arc<AtomicUsize>,
-    died: Arc<Notify>,
-    at: Arc<Mutex<String>>,
-}
-
-/// A cloud that sells little, so that planning is quick.
-fn region() -> Arc<Region> {
-    let offering = |price: f64| {
-        json!({"Price": price, "Available": true, "Requirements": [
-            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["test-zone-a"]},
-        ]})
-    };
-    let types: Vec<Value> = [2, 4, 8]
-        .map(|cpu| {
-            json!({
-                "name": format!("m-{cpu}x-amd64-linux"),
-                "offerings": [offering(f64::from(cpu) * 0.05)],
-                "architecture": "amd64",
-                "operatingSystems": ["linux"],
-                "resources": {
-                    "cpu": cpu.to_string(), "memory": format!("{}Gi", cpu * 4),
-                    "pods": "64", "ephemeral-storage": "20Gi",
-                },
-            })
-        })
-        .into();
-    let text = serde_json::to_string(&types).unwrap();
-    let catalog = Catalog::from_kwok_json(File { name: "types.json", text: &text }).unwrap();
-    catalog.region("test-zone").unwrap()
-}
-
 /// Two guarded pods come, their nodes are deleted, they go; the controllers die once on the way.
 /// Also returns the number of writes, and which of them they died at.
 async fn play(crash: Option<Crash>) -> (Outcome, usize, String) {
-    let epoch: Timestamp = START.parse().unwrap();
-    let clock = Clock::simulated(epoch);
-    let options = WorldOptions {
-        clock,
-        seed: 1,
-        region: region(),
-        config: aerostat_sim::Config::default(),
-        ca: String::new(),
-        settings: Settings::default(),
-    };
-    let mut world = World::start(options).unwrap();
+    let mut world = world::start();
+    let clock = world.cluster.clock();
+    let epoch = clock.now();
     let counts = Counts::default();
     world.restart_controllers(dying(&world, crash, &counts));
     let created = watch_claims(&world);
@@ -203,11 +114,10 @@ fn claims(world: &World) -> Vec<NodeClaim> {
 }
 
 /// The UIDs of all claims that there ever were.
-fn watch_claims(world: &World) -> Arc<Mutex<std::collections::BTreeSet<String>>> {
-    let uids: Arc<Mutex<std::collections::BTreeSet<String>>> = Arc::default();
+fn watch_claims(world: &World) -> Arc<Mutex<BTreeSet<String>>> {
+    let uids: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let (seen, api) = (uids.clone(), kube::Api::<NodeClaim>::all(world.client.clone()));
     tokio::spawn(async move {
-        use futures::StreamExt;
         let config = kube::runtime::watcher::Config::default();
         let mut events = std::pin::pin!(kube::runtime::watcher(api, config));
         while let Some(event) = events.next().await {
@@ -219,19 +129,9 @@ fn watch_claims(world: &World) -> Arc<Mutex<std::collections::BTreeSet<String>>>
     uids
 }
 
-/// Plays it in a runtime of its own.
-fn play_alone(crash: Option<Crash>) -> (Outcome, usize, String) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(play(crash))
-}
-
 /// Lets the controllers die at each `step`-th write.
 fn check(step: usize) {
-    let (wanted, writes, _) = play_alone(None);
+    let (wanted, writes, _) = world::alone(play(None));
     assert_eq!(wanted.middle, [1, 1, 1, 2], "the workload is up on one node");
     assert_eq!(wanted.end, [0, 0, 0, 0], "everything has gone");
     assert_eq!(wanted.ordered, 2);
@@ -239,7 +139,7 @@ fn check(step: usize) {
     let crashes = (0..writes).flat_map(|number| [Crash::Before(number), Crash::After(number)]);
     let mut failures = Vec::new();
     for crash in crashes.step_by(step) {
-        let (outcome, _, at) = play_alone(Some(crash));
+        let (outcome, _, at) = world::alone(play(Some(crash)));
         assert!(!at.is_empty(), "{crash:?} of {writes} never came");
         if outcome != wanted {
             failures.push(format!("{crash:?} ({at}): {outcome:?}"));
