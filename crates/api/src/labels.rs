@@ -63,3 +63,11 @@ pub const PLANNED_PODS: &str = "aerostat.dev/planned-pods";
 /// On a NodePool: the time zone of its budgets' schedules, `Europe/Berlin` for example; UTC unless
 /// set.
 pub const BUDGET_TIME_ZONE: &str = "aerostat.dev/budget-time-zone";
+/// On a pod or a NodePool: what it costs to move a pod, in USD.
+pub const POD_MOVE_USD: &str = "aerostat.dev/pod-move-usd";
+/// On a claim: the claims that go once it is up.
+pub const REPLACES: &str = "aerostat.dev/replaces";
+/// On a claim: why it takes the place of others.
+pub const REPLACES_BECAUSE: &str = "aerostat.dev/replaces-because";
+/// On a node or claim, set to `true`: order a machine in its place, drain it, end it.
+pub const REPLACE: &str = "aerostat.dev/replace";

@@ -159,7 +159,8 @@ async fn taint(context: &Context, node: &Arc<core::Node>) -> Result<Arc<core::No
     Ok(Arc::new(node))
 }
 
-fn disrupted() -> core::Taint {
+/// The taint of machines that are about to go.
+pub(crate) fn disrupted() -> core::Taint {
     core::Taint {
         key: labels::DISRUPTED_TAINT.to_owned(),
         effect: "NoSchedule".to_owned(),

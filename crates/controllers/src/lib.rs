@@ -14,6 +14,7 @@
 //! | [`snapshot`] | the index as the engine wants to see it |
 //! | `market` | what may be launched, NodeOverlays applied |
 //! | [`provisioner`] | plans and carries the plan out |
+//! | `marking` | marks machines as disrupted, and says why others stay |
 //! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
@@ -38,6 +39,7 @@ pub mod interruption;
 pub mod journal;
 pub mod lifecycle;
 mod market;
+mod marking;
 pub mod metrics;
 pub mod overlays;
 pub mod pools;

@@ -17,6 +17,7 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
 use crate::context::{Context, Decision, Error, gone_is_fine};
+use crate::marking;
 use crate::recorder::Note;
 use crate::snapshot::{self, Memory, Nominations, Target};
 
@@ -62,7 +63,7 @@ pub async fn run(context: &Context) {
         // What has run out is tried again when somebody waits for it.
         let restock = context.provider.next_change().filter(|_| !report.unplaced.is_empty());
         next = plan.next.into_iter().chain(restock).min();
-        publish(context, &plan, &report).await;
+        publish(context, &plan, &report, &published).await;
         let claims = execute(context, &plan).await;
         memory.nominations = remember(&plan, &claims);
         let now = context.clock.now();
@@ -107,7 +108,7 @@ fn remember(plan: &Plan, claims: &[Option<String>]) -> Nominations {
         let target = Target::Claim(claim.clone());
         nominations.extend(launch.pods.iter().map(|pod| (pod.clone(), target.clone())));
     }
-    for Nomination { pod, claim, node } in &plan.nominations {
+    for Nomination { pod, claim, node } in plan.nominations.iter().chain(&plan.moves) {
         let target = match (claim, node) {
             (Some(claim), _) => Target::Claim(claim.clone()),
             (None, Some(node)) => Target::Node(node.clone()),
@@ -131,6 +132,7 @@ async fn execute(context: &Context, plan: &Plan) -> Vec<Option<String>> {
     let launches: Vec<BoxFuture<'_, Option<String>>> =
         plan.launches.iter().map(|launch| create(context, launch).boxed()).collect();
     let claims = stream::iter(launches).buffered(CONCURRENCY).collect().await;
+    marking::carry_out(context, plan).await;
     for termination in &plan.terminations {
         if let Err(error) = delete(context, termination).await {
             tracing::warn!(claim = %termination.claim, %error, "claim could not be deleted");
@@ -228,7 +230,7 @@ async fn nominate(context: &Context, nomination: &Nomination) {
 }
 
 /// Says what the report has to say to the owners of pods and pools.
-async fn publish(context: &Context, plan: &Plan, report: &Report) {
+async fn publish(context: &Context, plan: &Plan, report: &Report, published: &Report) {
     let five_minutes = Duration::from_secs(300);
     for Unplaced { pod, message, .. } in &report.unplaced {
         let message = format!("Failed to schedule pod, {message}");
@@ -241,18 +243,15 @@ async fn publish(context: &Context, plan: &Plan, report: &Report) {
         let note = Note::warning("FailedScheduling", message).quiet_for(five_minutes);
         note_pod(context, &pod, note).await;
     }
-    for PoolProblem { pool, reason, message } in &report.pools {
+    // What is as before has been said.
+    let news = report.pools.iter().filter(|problem| !published.pools.contains(problem));
+    for PoolProblem { pool, reason, message } in news {
         let Some(pool) = context.index().pools.get(pool) else { continue };
         let note = Note::warning(reason_of(reason), message.clone());
         let note = note.quiet_for(Duration::from_secs(60));
         context.recorder.publish(pool.object_ref(&()), note).await;
     }
-    for kept in &report.kept {
-        let Some(claim) = context.index().claims.get(&kept.claim) else { continue };
-        let note = Note::normal("DisruptionBlocked", kept.message.clone());
-        let note = note.quiet_for(Duration::from_secs(900));
-        context.recorder.publish(claim.object_ref(&()), note).await;
-    }
+    marking::tell(context, report, published).await;
     tracing::debug!(launches = plan.launches.len(), unplaced = report.unplaced.len(), "planned");
 }
 

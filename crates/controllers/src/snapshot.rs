@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aerostat_api::{NodeClaim, NodePool, labels};
-use aerostat_engine::cost;
+use aerostat_api::{Condition, NodeClaim, NodePool, labels};
 use aerostat_engine::node::Node;
-use aerostat_engine::pod::{Pod, PodKey};
+use aerostat_engine::pod::{Pod, PodKey, Selector};
 use aerostat_engine::provisioning::{self, Promised};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{Pool, Promise, Snapshot, Stage, StateNode};
+use aerostat_engine::snapshot::{Obsolete, Pdb, Pool, Promise, Snapshot, Stage, StateNode};
 use aerostat_engine::storage::attach_limits;
+use aerostat_engine::{cost, plan};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
@@ -22,7 +24,7 @@ use crate::index::Index;
 use crate::market::Market;
 
 /// How long a pod waits for its owner to be known. Creation times have whole seconds.
-const OWNER_PATIENCE: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
+const OWNER_PATIENCE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Taints that go by themselves while a node starts.
 /// Source: kubernetes-sigs/karpenter `pkg/scheduling/taints.go`.
@@ -90,8 +92,23 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
         pools,
         daemons: daemons(&index),
         storage: index.volumes.storage(),
+        pdbs: pdbs(&index),
         settings: context.settings.clone(),
     }
+}
+
+fn pdbs(index: &Index) -> Vec<Pdb> {
+    let pdb = |pdb: Arc<PodDisruptionBudget>| {
+        let selector = pdb.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        Pdb {
+            namespace: pdb.namespace().unwrap_or_default(),
+            name: pdb.name_any(),
+            selector: selector.map(Selector::from_k8s),
+            // One that its controller has not looked at yet allows nothing.
+            allowed: pdb.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0),
+        }
+    };
+    index.pdbs.values().map(|one| pdb(one.clone())).collect()
 }
 
 fn namespaces(index: &Index) -> BTreeMap<String, BTreeMap<String, String>> {
@@ -107,11 +124,12 @@ fn pool_of(market: &Market, pool: &NodePool) -> Pool {
     let metadata = template.metadata.clone().unwrap_or_default();
     let types = market.of_pool(&pool.name_any()).cloned().unwrap_or_else(|| Ok(Arc::default()));
     let max_price = cost::spending_limit(pool.annotations());
+    let move_price = cost::move_price(pool.annotations());
     let usable = if pool.metadata.deletion_timestamp.is_some() {
         Err("it is being deleted".to_owned())
     } else if let Err(error) = &types {
         Err(error.to_string())
-    } else if let Err(error) = &max_price {
+    } else if let Err(error) = max_price.as_ref().and(move_price.as_ref()) {
         Err(error.clone())
     } else if pool.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
         Ok(())
@@ -132,6 +150,7 @@ fn pool_of(market: &Market, pool: &NodePool) -> Pool {
         hash: aerostat_api::hash::nodepool_hash(template),
         limits: spec.limits.clone().unwrap_or_default(),
         max_price: max_price.unwrap_or_default(),
+        move_price: move_price.unwrap_or_default(),
         replicas: spec.replicas.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
         budgets: spec.disruption.budgets.clone(),
         budget_time_zone: pool.annotations().get(labels::BUDGET_TIME_ZONE).cloned(),
@@ -323,9 +342,36 @@ fn managed(
         last_pod_event: last_pod_event.max(status.last_pod_event_time.map(|time| time.0)),
         nominated_until: None,
         price,
-        planned: aerostat_engine::plan::planned(claim.annotations()),
+        planned: plan::planned(claim.annotations()),
+        replaces: plan::replaces(claim.annotations()),
+        obsolete: obsolete(claim, node, &status.conditions),
+        expires: expires(claim),
         node: state,
     }
+}
+
+/// Whether somebody asks for another machine in its place, or it is not as its pool wants it.
+fn obsolete(
+    claim: &NodeClaim,
+    node: Option<&core::Node>,
+    conditions: &[Condition],
+) -> Option<Obsolete> {
+    let asked = |annotations: &BTreeMap<String, String>| {
+        annotations.get(labels::REPLACE).is_some_and(|value| value == "true")
+    };
+    if asked(claim.annotations()) || node.is_some_and(|node| asked(node.annotations())) {
+        let since = claim.creation_timestamp().map_or_else(Default::default, |time| time.0);
+        return Some(Obsolete { reason: "Requested".to_owned(), since });
+    }
+    let since = true_since(conditions, "Drifted")?;
+    Some(Obsolete { reason: "Drifted".to_owned(), since })
+}
+
+/// When a claim has grown as old as it may.
+fn expires(claim: &NodeClaim) -> Option<Timestamp> {
+    let after = claim.spec.expire_after.as_ref()?.duration?;
+    let after = SignedDuration::try_from(after.0).ok()?;
+    claim.creation_timestamp()?.0.checked_add(after).ok()
 }
 
 fn unmanaged(node: &core::Node) -> StateNode {
@@ -345,6 +391,9 @@ fn unmanaged(node: &core::Node) -> StateNode {
         nominated_until: None,
         price: None,
         planned: BTreeMap::new(),
+        replaces: None,
+        obsolete: None,
+        expires: None,
         node: state,
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn allowed(pool: &Pool, snapshot: &Snapshot, reason: &str, now: Times
     let (mut nodes, mut disrupted) = (0_u64, 0_u64);
     for state in snapshot.nodes.iter().filter(mine) {
         nodes += 1;
-        disrupted += u64::from(state.deleting || is_not_ready(state));
+        disrupted += u64::from(state.deleting || state.is_disrupted() || is_not_ready(state));
     }
     let Ok(budgets) = read(&pool.budgets, pool.budget_time_zone.as_deref(), now) else {
         return Allowance { nodes: 0, changes: None };

@@ -11,7 +11,8 @@
 //! | volumes: where they can be, how many can be attached | `volumes` |
 //! | required affinity, anti-affinity (both ways) and spread | `company` |
 //! | claims are what their pool may make; minValues; limits | `claims` |
-//! | what is given up is empty and quiet, may go, and within the budgets | `terminations` |
+//! | what is given up may go, and is empty and quiet, or its pods have a place | `terminations` |
+//! | what is replaced may go; money is saved where that is the reason; budgets | `commands` |
 //!
 //! A claim must hold its pods whatever it becomes: every instance type and offering that its
 //! requirements leave and that is to be had is judged, since the provider may choose any of them.
@@ -21,9 +22,11 @@
 
 mod claims;
 mod classes;
+mod commands;
 mod company;
 mod labels;
 mod machines;
+mod moves;
 mod room;
 mod terminations;
 #[cfg(test)]
@@ -48,6 +51,9 @@ pub use violation::{Fault, Misfit, Violation};
 #[must_use]
 pub fn check(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Vec<Violation> {
     let mut violations = Vec::new();
+    let before = snapshot;
+    let moved = moves::moved(snapshot, plan);
+    let snapshot = &*moved;
     let classes = Classes::of_waiting(snapshot);
     check_pods(plan, &classes, &mut violations);
     let placed = plan.launches.iter().map(|launch| u64::from(launch.promised)).sum::<u64>();
@@ -67,14 +73,15 @@ pub fn check(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Vec<Violation>
     claims::check_limits(snapshot, &machines, &mut violations);
     claims::check_reservations(snapshot, &machines, &mut violations);
     let found = &mut violations;
-    terminations::check_terminations(snapshot, plan, &machines, &occupants, now, found);
+    terminations::check_terminations(before, plan, &machines, now, found);
+    commands::check_commands(before, plan, now, found);
     company::check_company(snapshot, &machines, classes, &occupants, found);
     violations
 }
 
 /// Each pod waits for a place and gets one at most.
 fn check_pods(plan: &Plan, classes: &Classes<'_>, violations: &mut Vec<Violation>) {
-    let nominated = plan.nominations.iter().map(|nomination| &nomination.pod);
+    let nominated = plan.nominations.iter().chain(&plan.moves).map(|nomination| &nomination.pod);
     let launched = plan.launches.iter().flat_map(|launch| &launch.pods);
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
     for pod in nominated.chain(launched) {

@@ -39,6 +39,12 @@ impl Price {
         self.0
     }
 
+    /// A price of so many billionths of a USD per hour.
+    #[must_use]
+    pub fn from_nano(nano: u64) -> Self {
+        Self(nano)
+    }
+
     /// The price of `count` of them.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
@@ -59,6 +65,23 @@ pub fn spending_limit(annotations: &BTreeMap<String, String>) -> Result<Option<P
         format!(
             "annotation {} is {text:?}: it must be USD per hour, for example \"2.50\"",
             labels::MAX_USD_PER_HOUR
+        )
+    })
+}
+
+/// What it costs to move a pod, as the annotation `aerostat.dev/pod-move-usd` of a pod or of a
+/// NodePool says, USD; `None` if it does not say.
+///
+/// # Errors
+///
+/// Names the annotation if it is no amount of money.
+pub fn move_price(annotations: &BTreeMap<String, String>) -> Result<Option<Price>, String> {
+    let Some(text) = annotations.get(labels::POD_MOVE_USD) else { return Ok(None) };
+    let price = text.trim().parse().ok().and_then(Price::from_usd);
+    price.map(Some).ok_or_else(|| {
+        format!(
+            "annotation {} is {text:?}: it must be USD per move, for example \"0.002\"",
+            labels::POD_MOVE_USD
         )
     })
 }

@@ -19,7 +19,7 @@
 //! | [`report`] | why |
 //! | [`check`](mod@check) | is a plan right: written apart from the planner |
 //! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
-//! | `emptiness` | nodes that carry nothing and may go |
+//! | [`disruption`] | machines that go: empty, outdated, or dearer than they have to be |
 //! | [`budgets`], [`schedule`] | how many nodes may be disrupted, and when |
 //! | `bound` | how little any plan could cost |
 //! | `limits` | what pools may still buy |
@@ -35,7 +35,7 @@ pub mod budgets;
 pub mod check;
 pub mod cost;
 mod daemons;
-mod emptiness;
+pub mod disruption;
 pub mod instance;
 mod limits;
 pub mod node;

@@ -8,13 +8,17 @@ use aerostat_api::{Duration, NillableDuration, Quantity, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
-use crate::emptiness::emptiness;
+use crate::disruption::candidates::Judge;
+use crate::disruption::commands::{self, UnderWay};
+use crate::disruption::departure::{Movers, vacate};
+use crate::disruption::emptiness::emptiness;
+use crate::disruption::{Scene, disrupt};
 use crate::pod::PodKey;
-use crate::provisioning::provision;
 use crate::provisioning::replicas::replicas;
-use crate::report::Report;
+use crate::provisioning::{Provisioning, provision};
+use crate::report::{Report, Unplaced};
 use crate::residents::Residents;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Replaces, Snapshot, Stage};
 use crate::twins;
 use crate::volumes::resolved;
 
@@ -32,34 +36,131 @@ use crate::volumes::resolved;
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let clear = twins::clear(snapshot);
     let replicas = replicas(&clear.snapshot, &Residents::of(&clear.snapshot), now);
-    let (resolved, unresolved) = resolved(&clear.snapshot);
-    let rest = without(resolved, &replicas.terminations);
+    let there = without(Cow::Borrowed(&*clear.snapshot), &replicas.terminations);
+    let under_way = {
+        let residents = Residents::of(&there);
+        commands::under_way(&there, &Judge::new(&there, &residents, now))
+    };
+    let (there, movers) = vacated(there, &under_way);
+    let (rest, unresolved) = resolved(&there);
     let residents = Residents::of(&rest);
-    let provisioning = provision(&rest, &residents, now);
+    let mut provisioning = provision(&rest, &residents, now);
     let emptiness = emptiness(&rest, &residents, &provisioning.expecting, now);
+    let mut disruption = {
+        let judge = Judge::new(&rest, &residents, now);
+        let scene = Scene {
+            snapshot: &rest,
+            residents: &residents,
+            judge,
+            provisioning: &provisioning,
+            now,
+        };
+        disrupt(&scene, &emptiness.terminations)
+    };
+    heal(&mut provisioning, &movers, &under_way);
+    let mut moving: BTreeSet<PodKey> = movers.keys().cloned().collect();
+    let mut moved = Vec::new();
+    if let Some((instead, movers)) = disruption.instead.take() {
+        provisioning = instead;
+        moving.extend(movers.into_keys());
+    } else {
+        moved.extend(disruption.commands.iter().flat_map(|command| command.moves.clone()));
+    }
+    let replaced = replaced(&provisioning, &movers, &under_way, &rest);
+    let (mut moves, nominations): (Vec<_>, Vec<_>) =
+        provisioning.nominations.into_iter().partition(|n| moving.contains(&n.pod));
+    moves.extend(moved);
     let launches = provisioning.launches.into_iter().chain(replicas.launches);
     let (launches, reports) = launches.unzip();
+    let gone = disruption.commands.iter().filter(|command| command.replacements == 0);
+    let gone = gone.flat_map(|command| command.candidates.clone());
+    let terminations = emptiness.terminations.into_iter().chain(replicas.terminations);
     let plan = Plan {
         launches,
-        nominations: provisioning.nominations,
-        terminations: emptiness.terminations.into_iter().chain(replicas.terminations).collect(),
-        next: provisioning.next.into_iter().chain(emptiness.next).min(),
+        nominations,
+        moves,
+        terminations: terminations.chain(replaced).chain(gone).collect(),
+        commands: disruption.commands,
+        marks: under_way.marks,
+        releases: under_way.releases,
+        next: [provisioning.next, emptiness.next, disruption.next, under_way.next]
+            .into_iter()
+            .flatten()
+            .min(),
     };
-    let mut unplaced: Vec<_> = provisioning.unplaced.into_iter().chain(unresolved).collect();
+    // Who moves has a place yet.
+    let waiting = |unplaced: &Unplaced| !moving.contains(&unplaced.pod);
+    let mut unplaced: Vec<_> =
+        provisioning.unplaced.into_iter().chain(unresolved).filter(waiting).collect();
     unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
     let problems = provisioning.problems.into_iter().chain(emptiness.problems);
+    let mut kept: Vec<_> = emptiness.kept.into_iter().chain(disruption.kept).collect();
+    kept.sort_by(|a, b| a.claim.cmp(&b.claim));
+    let problems = problems.chain(replicas.problems).chain(disruption.problems);
     let report = Report {
         launches: reports,
         unplaced,
         waiting: provisioning.waiting,
-        pools: problems.chain(replicas.problems).chain(clear.problems).collect(),
-        kept: emptiness.kept,
+        pools: problems.chain(clear.problems).collect(),
+        kept,
         left_out: clear.left_out.into_iter().chain(provisioning.left_out).collect(),
         certificate: provisioning.certificate,
     };
     #[cfg(debug_assertions)]
     assert_sound(snapshot, &plan, now);
     (plan, report)
+}
+
+/// The cluster as its pods will leave it: those of machines that go wait for another place.
+fn vacated<'a>(mut there: Cow<'a, Snapshot>, under_way: &UnderWay) -> (Cow<'a, Snapshot>, Movers) {
+    let deleted = there.nodes.iter().filter(|state| state.deleting);
+    let mut leaving: BTreeSet<String> = deleted.filter_map(|state| state.claim.clone()).collect();
+    leaving.extend(under_way.going.keys().cloned());
+    if leaving.is_empty() {
+        return (there, Movers::new());
+    }
+    let movers = vacate(there.to_mut(), &leaving);
+    (there, movers)
+}
+
+/// What has to be ordered for pods that leave a machine belongs to its replacements: some of those
+/// that were ordered before are gone, or have too little room.
+fn heal(provisioning: &mut Provisioning, movers: &Movers, under_way: &UnderWay) {
+    for (launch, _) in &mut provisioning.launches {
+        let left = launch.pods.iter().filter_map(|pod| movers.get(pod));
+        let going: BTreeMap<&str, &str> = left
+            .filter_map(|claim| under_way.going.get_key_value(claim))
+            .map(|(claim, going)| (claim.as_str(), going.termination.reason.as_str()))
+            .collect();
+        if let Some(reason) = going.values().next() {
+            launch.annotations.extend(commands::annotations(going.keys().copied(), reason));
+        }
+    }
+}
+
+/// The machines whose replacements are up and whose pods all have a place on machines that are up.
+fn replaced(
+    provisioning: &Provisioning,
+    movers: &Movers,
+    under_way: &UnderWay,
+    snapshot: &Snapshot,
+) -> Vec<Termination> {
+    let up = |name: &Option<String>| {
+        name.as_ref().is_some_and(|name| {
+            let there = snapshot.nodes.iter().find(|state| state.node.name == *name);
+            there.is_some_and(|state| state.stage == Stage::Initialized)
+        })
+    };
+    let mut settled: BTreeSet<&PodKey> = BTreeSet::new();
+    if !under_way.going.is_empty() {
+        let placed = provisioning.nominations.iter().filter(|n| movers.contains_key(&n.pod));
+        settled.extend(placed.filter(|n| up(&n.node)).map(|n| &n.pod));
+    }
+    let is_settled =
+        |claim: &String| movers.iter().all(|(pod, from)| from != claim || settled.contains(pod));
+    let gone =
+        under_way.going.iter().filter(|(claim, going)| going.is_replaced && is_settled(claim));
+    gone.map(|(_, going)| going.termination.clone()).collect()
 }
 
 /// The cluster with machines on their way out.
@@ -93,6 +194,17 @@ pub fn planned(annotations: &BTreeMap<String, String>) -> BTreeMap<String, u32> 
     text.split(',').filter_map(entry).collect()
 }
 
+/// What a claim with these annotations takes the place of: what
+/// [`crate::snapshot::StateNode::replaces`] holds.
+#[must_use]
+pub fn replaces(annotations: &BTreeMap<String, String>) -> Option<Replaces> {
+    let claims = annotations.get(labels::REPLACES)?.split(',').map(str::trim);
+    let claims: BTreeSet<String> =
+        claims.filter(|claim| !claim.is_empty()).map(str::to_owned).collect();
+    let reason = annotations.get(labels::REPLACES_BECAUSE).cloned().unwrap_or_default();
+    (!claims.is_empty()).then_some(Replaces { claims, reason })
+}
+
 /// What to do now. Specific enough that whoever carries it out has no choices left.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -100,8 +212,17 @@ pub struct Plan {
     pub launches: Vec<Launch>,
     /// Pods that existing capacity (nodes, claims under way) will take.
     pub nominations: Vec<Nomination>,
+    /// Where pods go that are on machines that are about to go: a forecast, nobody is moved by it.
+    pub moves: Vec<Nomination>,
     /// Claims to delete.
     pub terminations: Vec<Termination>,
+    /// Machines that this plan decides to give up, empty ones aside, and why. Those that are
+    /// replaced first are deleted by a later plan, when the replacements are up.
+    pub commands: Vec<Command>,
+    /// Machines to be tainted and marked as disrupted.
+    pub marks: Vec<Marking>,
+    /// Machines that are marked as disrupted and stay.
+    pub releases: Vec<Marking>,
     /// When to look again even if nothing changes.
     pub next: Option<Timestamp>,
 }
@@ -157,6 +278,34 @@ pub struct Termination {
     pub node: Option<String>,
     /// Its pool.
     pub pool: String,
-    /// Why: `Empty`, or `Surplus` of a static pool.
+    /// Why: `Empty`, `Drifted`, `Expired`, `Requested`, `Underutilized`, or `Surplus` of a static
+    /// pool.
+    pub reason: String,
+}
+
+/// Machines that are given up together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Why: the reason of its terminations.
+    pub reason: String,
+    /// The machines.
+    pub candidates: Vec<Termination>,
+    /// How many of the plan's launches, the first ones, come in their place: 0 if they are deleted
+    /// at once.
+    pub replacements: usize,
+    /// USD per hour that are saved; negative if the replacements cost more.
+    pub saves: f64,
+    /// Where their pods go, those on replacements aside.
+    pub moves: Vec<Nomination>,
+}
+
+/// A machine whose mark as disrupted is set or taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marking {
+    /// The claim.
+    pub claim: String,
+    /// Its node.
+    pub node: Option<String>,
+    /// Why it goes; empty if it stays.
     pub reason: String,
 }

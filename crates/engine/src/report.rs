@@ -1,5 +1,6 @@
 //! Why it was decided so: typed, so that events, logs and pages are renderings of it.
 
+mod blocker;
 mod pool_reason;
 
 use serde::Serialize;
@@ -7,6 +8,7 @@ use serde::Serialize;
 use crate::pod::PodKey;
 use crate::resources::Resources;
 
+pub use blocker::Blocker;
 pub use pool_reason::{End, PoolReason, Step};
 
 /// What a decision weighed.
@@ -153,6 +155,8 @@ pub struct LeftOut {
 pub struct Kept {
     /// Its claim.
     pub claim: String,
-    /// Why, in Karpenter's words where it has some.
-    pub message: String,
+    /// Why.
+    pub blocker: Blocker,
+    /// USD per hour that would be saved without it, if nothing had to be bought instead.
+    pub price: f64,
 }

@@ -1,18 +1,18 @@
 //! Everything that a decision may look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use aerostat_api::nodepool::{Budget, NodeClassRef, NodeSelectorRequirement};
-use aerostat_api::{NillableDuration, Quantity};
+use aerostat_api::{NillableDuration, Quantity, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::cost::Price;
 use crate::instance::InstanceType;
 use crate::node::Node;
-use crate::pod::{Pod, PodKey};
+use crate::pod::{Pod, PodKey, Selector};
 use crate::resources::Resources;
 use crate::storage::Storage;
 
@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub nominations: BTreeMap<PodKey, String>,
     /// Persistent volumes.
     pub storage: Arc<Storage>,
+    /// PodDisruptionBudgets.
+    pub pdbs: Vec<Pdb>,
     /// Settings of the decision.
     pub settings: Settings,
 }
@@ -126,6 +128,37 @@ pub struct Promise {
     pub count: u32,
 }
 
+/// A PodDisruptionBudget, as its controller last reported it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pdb {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Which pods of the namespace it is about; `None` matches none.
+    pub selector: Option<Selector>,
+    /// How many of them may be disrupted now.
+    pub allowed: i32,
+}
+
+/// Why a machine is to be replaced though nothing is wrong with its price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Obsolete {
+    /// The command's reason: `Drifted`, or `Requested` if somebody asked for it.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What a claim was ordered to take the place of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaces {
+    /// The claims that go once it is up.
+    pub claims: BTreeSet<String>,
+    /// The command's reason, `Drifted` for example.
+    pub reason: String,
+}
+
 /// A node, a claim, or both: one machine.
 #[derive(Clone, Debug)]
 pub struct StateNode {
@@ -141,7 +174,7 @@ pub struct StateNode {
     pub pool: Option<String>,
     /// How far it has come.
     pub stage: Stage,
-    /// Whether node or claim has a deletion timestamp, or is marked as disrupted.
+    /// Whether node or claim has a deletion timestamp.
     pub deleting: bool,
     /// Whether node or claim carries `karpenter.sh/do-not-disrupt: "true"`.
     pub do_not_disrupt: bool,
@@ -162,6 +195,20 @@ pub struct StateNode {
     /// For how many pods of each class the claim was ordered, as [`crate::plan::planned`] reads it
     /// from the claim.
     pub planned: BTreeMap<String, u32>,
+    /// Which machines it takes the place of, as [`crate::plan::replaces`] reads it from the claim.
+    pub replaces: Option<Replaces>,
+    /// Why it is to be replaced, whatever it costs.
+    pub obsolete: Option<Obsolete>,
+    /// When its claim expires.
+    pub expires: Option<Timestamp>,
+}
+
+impl StateNode {
+    /// Whether it carries the taint `karpenter.sh/disrupted`: it is about to go and takes no pods.
+    #[must_use]
+    pub fn is_disrupted(&self) -> bool {
+        self.node.taints.iter().any(|taint| taint.key == labels::DISRUPTED_TAINT)
+    }
 }
 
 /// How far a machine has come.
@@ -198,6 +245,9 @@ pub struct Pool {
     pub taints: Vec<Taint>,
     /// Startup taints of its template.
     pub startup_taints: Vec<Taint>,
+    /// What it costs to move a pod of its nodes, unless the pod says; see
+    /// [`crate::cost::move_price`].
+    pub move_price: Option<Price>,
     /// Which class its nodes use.
     pub class: Option<NodeClassRef>,
     /// Hash of its template.

@@ -130,6 +130,7 @@ fn pool(types: Vec<InstanceType>) -> Pool {
         limits: Default::default(),
         max_price: None,
         budget_time_zone: None,
+        move_price: None,
         replicas: None,
         budgets: Vec::new(),
         consolidate_after: None,

@@ -33,6 +33,7 @@ impl Index {
         changes.extend(every(client, Change::Volume).await?);
         changes.extend(every(client, Change::VolumeClaim).await?);
         changes.extend(every(client, Change::CsiNode).await?);
+        changes.extend(every(client, Change::Pdb).await?);
         changes.extend(every(client, Change::Pod).await?);
         self.take_in(changes, now);
         Ok(())

@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
@@ -74,6 +75,8 @@ pub struct Index {
     pub attachments: Mirror<VolumeAttachment>,
     /// CSINodes, for how many volumes each node can attach.
     pub csi_nodes: Mirror<CSINode>,
+    /// PodDisruptionBudgets, for machines whose pods must stay.
+    pub pdbs: Mirror<PodDisruptionBudget>,
     /// Names of claims by the provider ID of their machine.
     claims_by_machine: BTreeMap<String, BTreeSet<String>>,
     /// Names of nodes by the provider ID of their machine.
@@ -86,7 +89,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 15;
+const KINDS: usize = 16;
 
 /// What one watch says.
 enum Change {
@@ -105,6 +108,7 @@ enum Change {
     StorageClass(Event<StorageClass>),
     CsiNode(Event<CSINode>),
     Attachment(Event<VolumeAttachment>),
+    Pdb(Event<PodDisruptionBudget>),
 }
 
 /// Follows the cluster until dropped.
@@ -124,6 +128,7 @@ pub async fn run(context: &Context, wakers: Wakers) {
         follow(context, Change::VolumeClaim),
         follow(context, Change::CsiNode),
         follow(context, Change::Attachment),
+        follow(context, Change::Pdb),
         follow(context, Change::Pod),
     ]);
     while let Some(change) = changes.next().await {
@@ -263,6 +268,11 @@ impl Index {
             Change::CsiNode(event) => {
                 if self.csi_nodes.apply(event, |_, _, _| ()) {
                     self.synced.insert("csinodes");
+                }
+            }
+            Change::Pdb(event) => {
+                if self.pdbs.apply(event, |_, _, _| ()) {
+                    self.synced.insert("poddisruptionbudgets");
                 }
             }
         }

@@ -130,5 +130,8 @@ fn node(name: String, kind: &InstanceType) -> StateNode {
         nominated_until: None,
         price: Some(0.4),
         planned: Default::default(),
+        replaces: None,
+        obsolete: None,
+        expires: None,
     }
 }

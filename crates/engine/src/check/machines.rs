@@ -112,7 +112,7 @@ pub(super) fn machines<'a>(
             by_node.insert(&state.node.name, at);
         }
     }
-    for nomination in &plan.nominations {
+    for nomination in plan.nominations.iter().chain(&plan.moves) {
         let node = nomination.node.as_deref();
         let claim = nomination.claim.as_deref();
         let found = match (node, claim) {
@@ -159,7 +159,9 @@ fn there(state: &StateNode) -> Machine<'_> {
 
 fn takes_pods(machine: &Machine<'_>, plan: &Plan, pod: &Pod) -> bool {
     let Some(state) = machine.state() else { return true };
-    let given_up = || plan.terminations.iter().any(|t| Some(&t.claim) == state.claim.as_ref());
+    let replaced = plan.commands.iter().flat_map(|command| &command.candidates);
+    let mut given_up = plan.terminations.iter().chain(replaced);
+    let mut given_up = || given_up.any(|t| Some(&t.claim) == state.claim.as_ref());
     !state.deleting
         && (!state.node.unschedulable || super::labels::bears_cordon(&pod.constraints))
         && !given_up()

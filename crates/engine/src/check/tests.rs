@@ -86,6 +86,7 @@ fn pool() -> Pool {
         limits: Default::default(),
         max_price: None,
         budget_time_zone: None,
+        move_price: None,
         replicas: None,
         budgets: Vec::new(),
         consolidate_after: Some(std::time::Duration::ZERO),
@@ -118,6 +119,9 @@ fn node(name: &str, zone: &str) -> StateNode {
         nominated_until: None,
         price: None,
         planned: Default::default(),
+        replaces: None,
+        obsolete: None,
+        expires: None,
     }
 }
 

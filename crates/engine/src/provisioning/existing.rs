@@ -164,7 +164,9 @@ fn rooms<'a>(
     residents: &'a Residents<'a>,
     tallies: &[Tally],
 ) -> Vec<Room<'a>> {
-    let usable = |(_, state): &(usize, &StateNode)| !state.deleting && !state.node.unschedulable;
+    let usable = |(_, state): &(usize, &StateNode)| {
+        !(state.deleting || state.is_disrupted() || state.node.unschedulable)
+    };
     let room = |(index, state): (usize, &'a StateNode)| {
         let mut free = state.node.allocatable.clone();
         free.subtract(&residents.used(state));

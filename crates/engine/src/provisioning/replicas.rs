@@ -8,10 +8,10 @@ use super::domain::Domains;
 use super::launch::Draft;
 use super::market::{Dimensions, Scope, Store};
 use super::packing::Bin;
-use crate::emptiness::{belongs_to_node, is_protected};
+use crate::disruption::emptiness::{belongs_to_node, is_protected};
+use crate::disruption::worth::eviction_cost;
 use crate::limits::Headroom;
 use crate::plan::{Launch, Termination};
-use crate::pod::Pod;
 use crate::report::{LaunchReport, PoolProblem};
 use crate::residents::Residents;
 use crate::snapshot::{MinValuesPolicy, Pool, Snapshot, Stage, StateNode};
@@ -120,13 +120,4 @@ impl Replicas {
             })
         }));
     }
-}
-
-/// What it costs to move a pod, in 2^-27ths: 1, more for pods of high priority and deletion cost,
-/// between -10 and 10. Source: kubernetes-sigs/karpenter `pkg/utils/disruption/disruption.go`.
-fn eviction_cost(pod: &Pod) -> i64 {
-    let cost = pod.annotations.get("controller.kubernetes.io/pod-deletion-cost");
-    let cost = cost.and_then(|text| text.parse::<i32>().ok()).map_or(0, i64::from);
-    let one = 1_i64 << 27;
-    (one + cost + i64::from(pod.priority) * 4).clamp(-10 * one, 10 * one)
 }

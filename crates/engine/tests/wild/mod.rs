@@ -233,6 +233,7 @@ fn pool(bytes: &mut Bytes<'_>, number: usize, types: &Arc<Vec<InstanceType>>, ru
         limits,
         max_price: None,
         budget_time_zone: None,
+        move_price: None,
         replicas: None,
         budgets: vec![Budget {
             nodes: (*bytes.one(&["100%", "1", "0", "50%"])).to_owned(),
@@ -282,5 +283,8 @@ fn node(bytes: &mut Bytes<'_>, number: usize, types: &[InstanceType]) -> StateNo
         nominated_until: None,
         price: Some(0.1),
         planned: Default::default(),
+        replaces: None,
+        obsolete: None,
+        expires: None,
     }
 }

@@ -11,14 +11,15 @@ use std::sync::Arc;
 
 use aerostat_api::{NodePool, labels};
 use aerostat_engine::check::check;
-use aerostat_engine::cost::spending_limit;
+use aerostat_engine::cost::{move_price, spending_limit};
 use aerostat_engine::instance::InstanceType;
-use aerostat_engine::plan::{Launch, Plan, planned};
+use aerostat_engine::plan::{Launch, Marking, Plan, planned, replaces};
 use aerostat_engine::pod::Pod;
 use aerostat_engine::provisioning::promised;
 use aerostat_engine::report::Report;
 use aerostat_engine::snapshot::{Pool, Snapshot, Stage, StateNode};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
 
 /// A cluster and how many claims its pools have made.
 #[derive(Clone, Default)]
@@ -52,10 +53,35 @@ impl World {
 
     /// Does what the plan says: its claims are ordered, its nodes are gone.
     pub fn carry_out(&mut self, plan: &Plan, now: Timestamp) {
+        let given_up = |state: &StateNode| {
+            plan.terminations.iter().any(|t| Some(&t.claim) == state.claim.as_ref())
+        };
         let nodes = &mut self.snapshot.nodes;
-        nodes.retain(|state| {
-            !plan.terminations.iter().any(|t| Some(&t.claim) == state.claim.as_ref())
-        });
+        for nomination in &plan.moves {
+            let (namespace, name) = &nomination.pod;
+            let pods = &mut self.snapshot.pods;
+            let mover = pods.iter_mut().find(|p| p.namespace == *namespace && p.name == *name);
+            let mover = Arc::make_mut(mover.unwrap());
+            let left = nodes.iter().find(|state| mover.node.as_ref() == Some(&state.node.name));
+            if left.is_none_or(|left| given_up(left)) {
+                mover.node.clone_from(&nomination.node);
+            }
+        }
+        nodes.retain(|state| !given_up(state));
+        let taint = Taint {
+            key: labels::DISRUPTED_TAINT.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        };
+        for state in nodes.iter_mut() {
+            let is_meant = |m: &&Marking| Some(&m.claim) == state.claim.as_ref();
+            if plan.marks.iter().any(|m| is_meant(&m)) {
+                state.node.taints.push(taint.clone());
+            }
+            if plan.releases.iter().any(|m| is_meant(&m)) {
+                state.node.taints.retain(|other| *other != taint);
+            }
+        }
         for nomination in &plan.nominations {
             let place = nomination.node.as_ref().or(nomination.claim.as_ref()).unwrap();
             self.snapshot.nominations.insert(nomination.pod.clone(), place.clone());
@@ -95,6 +121,9 @@ impl World {
             nominated_until: None,
             price: Some(promise.price),
             planned: planned(&launch.annotations),
+            replaces: replaces(&launch.annotations),
+            obsolete: None,
+            expires: None,
         });
         name
     }
@@ -130,6 +159,7 @@ pub fn pool(pool: &NodePool, types: &Arc<Vec<InstanceType>>) -> Pool {
         hash: "1".to_owned(),
         limits: spec.limits.clone().unwrap_or_default(),
         max_price: spending_limit(&pool.metadata.annotations.clone().unwrap_or_default()).unwrap(),
+        move_price: move_price(&pool.metadata.annotations.clone().unwrap_or_default()).unwrap(),
         replicas: spec.replicas.map(|count| u32::try_from(count).unwrap()),
         budgets: spec.disruption.budgets.clone(),
         budget_time_zone: annotation(labels::BUDGET_TIME_ZONE),
@@ -190,5 +220,8 @@ pub fn node(kind: &InstanceType, name: &str, zone: &str) -> StateNode {
         nominated_until: None,
         price: None,
         planned: BTreeMap::new(),
+        replaces: None,
+        obsolete: None,
+        expires: None,
     }
 }

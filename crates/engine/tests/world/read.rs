@@ -8,13 +8,16 @@ use aerostat_api::labels;
 use aerostat_api::{NodeOverlay, NodePool, Quantity};
 use aerostat_engine::instance::{InstanceType, Offering, Reservation};
 use aerostat_engine::overlay::{Overlay, Target};
-use aerostat_engine::pod::{Owner, Pod};
+use aerostat_engine::pod::{Owner, Pod, Selector};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{MinValuesPolicy, Pool, Preferences, Promise, Stage, StateNode};
+use aerostat_engine::snapshot::{
+    MinValuesPolicy, Obsolete, Pdb, Pool, Preferences, Promise, Stage, StateNode,
+};
 use aerostat_engine::storage::{Claim, Class, Volume};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use super::{World, pool, type_labels};
@@ -77,6 +80,9 @@ pub struct Step {
     pods: Vec<PodSpec>,
     #[serde(default)]
     pub remove: Vec<String>,
+    /// Machines that are gone, by the name of their claim.
+    #[serde(default)]
+    lost: Vec<String>,
     /// Labels of namespaces.
     #[serde(default)]
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
@@ -87,6 +93,9 @@ pub struct Step {
     volumes: Vec<core::PersistentVolume>,
     #[serde(default)]
     storage_classes: Vec<StorageClass>,
+    /// PodDisruptionBudgets and how many pods they let go, in the namespace `default`.
+    #[serde(default)]
+    pdbs: Vec<PdbSpec>,
     /// Grace for preemption, in seconds.
     preemption_grace: Option<u64>,
     max_instance_types: Option<usize>,
@@ -95,6 +104,15 @@ pub struct Step {
     /// `MIN_VALUES_POLICY`.
     #[serde(default)]
     best_effort: bool,
+}
+
+/// A PodDisruptionBudget for the pods with these labels.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PdbSpec {
+    name: String,
+    labels: BTreeMap<String, String>,
+    allowed: i32,
 }
 
 /// A machine; one with the name of another takes its place.
@@ -112,6 +130,9 @@ struct NodeSpec {
     initialized: Option<String>,
     last_pod_event: Option<String>,
     nominated_until: Option<String>,
+    /// `Drifted` or `Requested`.
+    obsolete: Option<String>,
+    expires: Option<String>,
     #[serde(default)]
     deleting: bool,
     #[serde(default)]
@@ -291,6 +312,21 @@ impl Step {
             let name = class.metadata.name.clone().unwrap();
             storage.classes.insert(name, Class::from_k8s(class));
         }
+        for spec in &self.pdbs {
+            let selector = LabelSelector {
+                match_labels: Some(spec.labels.clone()),
+                ..LabelSelector::default()
+            };
+            world.snapshot.pdbs.retain(|pdb| pdb.name != spec.name);
+            world.snapshot.pdbs.push(Pdb {
+                namespace: namespace(),
+                name: spec.name.clone(),
+                selector: Some(Selector::from_k8s(&selector)),
+                allowed: spec.allowed,
+            });
+        }
+        let lost = |state: &StateNode| state.claim.as_ref().is_some_and(|c| self.lost.contains(c));
+        world.snapshot.nodes.retain(|state| !lost(state));
         self.remove.iter().for_each(|name| world.remove_pod(name));
         for node in &self.nodes {
             let state = node.state(world, time(&self.at));
@@ -327,6 +363,7 @@ impl NodeSpec {
             .clone()
             .or_else(|| self.pool.as_ref().map(|_| format!("claim-{}", self.name)));
         let before = world.snapshot.nodes.iter().find(|other| other.claim == claim);
+        let price = price(kind, &node_labels);
         StateNode {
             node: aerostat_engine::node::Node {
                 name: self.name.clone(),
@@ -342,15 +379,30 @@ impl NodeSpec {
             deleting: self.deleting,
             do_not_disrupt: self.do_not_disrupt,
             capacity: kind.capacity.clone(),
-            created: now,
+            created: before.map_or(now, |state| state.created),
             initialized: Some(self.initialized.as_deref().map_or(now, time)),
             last_pod_event: self.last_pod_event.as_deref().map(time),
             nominated_until: self.nominated_until.as_deref().map(time),
-            price: Some(kind.offerings[0].price),
+            price: Some(price),
             planned: before.map(|state| state.planned.clone()).unwrap_or_default(),
+            replaces: before.and_then(|state| state.replaces.clone()),
+            obsolete: self
+                .obsolete
+                .as_deref()
+                .map(|reason| Obsolete { reason: reason.to_owned(), since: now }),
+            expires: self.expires.as_deref().map(time),
             claim,
         }
     }
+}
+
+/// What the offering costs that a node's labels name.
+fn price(kind: &InstanceType, node_labels: &BTreeMap<String, String>) -> f64 {
+    let is_meant = |offering: &&Offering| {
+        node_labels.get(labels::ZONE) == Some(&offering.zone)
+            && node_labels.get(labels::CAPACITY_TYPE) == Some(&offering.capacity_type)
+    };
+    kind.offerings.iter().find(is_meant).unwrap_or(&kind.offerings[0]).price
 }
 
 impl PodSpec {

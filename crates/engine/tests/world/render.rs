@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use aerostat_engine::plan::{Launch, Plan};
+use aerostat_engine::plan::{Launch, Marking, Nomination, Plan};
 use aerostat_engine::report::{LaunchReport, Report};
 use aerostat_engine::resources::Resources;
 
@@ -35,6 +35,27 @@ pub fn render(plan: &Plan, report: &Report) -> String {
     for (place, pods) in places {
         writeln!(out, "nominate{place}: {}", list(&pods)).unwrap();
     }
+    for command in &plan.commands {
+        let gone: Vec<&str> = command.candidates.iter().map(|c| c.claim.as_str()).collect();
+        let (reason, saves) = (&command.reason, command.saves);
+        writeln!(
+            out,
+            "{reason}: {} for {} new, saves {saves:.5}",
+            gone.join(" "),
+            command.replacements
+        )
+        .unwrap();
+    }
+    for Nomination { pod, claim, node } in plan.commands.iter().flat_map(|c| &c.moves) {
+        let place = node.as_ref().or(claim.as_ref()).unwrap();
+        writeln!(out, "  {} moves to {place}", key(pod)).unwrap();
+    }
+    for Marking { claim, reason, .. } in &plan.marks {
+        writeln!(out, "mark {claim}: {reason}").unwrap();
+    }
+    for Marking { claim, .. } in &plan.releases {
+        writeln!(out, "release {claim}").unwrap();
+    }
     for end in &plan.terminations {
         let node = end.node.as_deref().unwrap_or("none");
         writeln!(out, "terminate {} (node {node}, pool {}): {}", end.claim, end.pool, end.reason)
@@ -50,7 +71,7 @@ pub fn render(plan: &Plan, report: &Report) -> String {
         writeln!(out, "pool {}: {}: {}", problem.pool, problem.reason, problem.message).unwrap();
     }
     for kept in &report.kept {
-        writeln!(out, "kept {}: {}", kept.claim, kept.message).unwrap();
+        writeln!(out, "kept {}: {}", kept.claim, kept.blocker).unwrap();
     }
     if let Some(next) = plan.next {
         writeln!(out, "next {}", &next.to_string()[11..19]).unwrap();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aerostat_api::labels;
 use aerostat_cluster::Change;
 use aerostat_controllers::Decision;
+use aerostat_engine::plan::Command;
 use aerostat_engine::report::LaunchReport;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -312,7 +313,13 @@ impl Narrator {
                 self.tell(Line::new(at, Kind::Notice, text, facts));
             }
         }
+        for command in &decision.plan.commands {
+            self.tell(given_up(command, at));
+        }
         for end in &decision.plan.terminations {
+            if decision.plan.commands.iter().any(|command| command.candidates.contains(end)) {
+                continue;
+            }
             let node = end.node.as_deref().unwrap_or(&end.claim);
             let text =
                 format!("node {node} is {}: it will be given back", end.reason.to_lowercase());
@@ -321,6 +328,41 @@ impl Narrator {
             self.tell(Line::new(at, Kind::NodeLeaving, text, facts));
         }
     }
+}
+
+/// Machines that others take the place of.
+fn given_up(command: &Command, at: Timestamp) -> Line {
+    let nodes: Vec<&str> =
+        command.candidates.iter().map(|c| c.node.as_deref().unwrap_or(&c.claim)).collect();
+    let (node, is) = match nodes.as_slice() {
+        [one] => (format!("node {one}"), "is"),
+        all => (format!("nodes {}", all.join(", ")), "are"),
+    };
+    let why = match command.reason.as_str() {
+        "Underutilized" => "not needed for what it costs".to_owned(),
+        "Drifted" => "not as its NodePool wants it any more".to_owned(),
+        "Expired" => "about to expire".to_owned(),
+        "Requested" => "to be replaced, as asked".to_owned(),
+        other => other.to_lowercase(),
+    };
+    let new = match command.replacements {
+        0 => "its pods have room elsewhere".to_owned(),
+        1 => "a new one comes first".to_owned(),
+        many => format!("{many} new ones come first"),
+    };
+    let saves = match command.saves {
+        saves if saves > 0.0 => format!("; saves {}", words::price(saves)),
+        saves if saves < 0.0 => format!("; costs {} more", words::price(-saves)),
+        _ => String::new(),
+    };
+    let text = format!("{node} {is} {why}: {new}{saves}");
+    let facts = json!({
+        "nodes": nodes,
+        "reason": command.reason,
+        "replacements": command.replacements,
+        "savesPerHour": command.saves,
+    });
+    Line::new(at, Kind::NodeLeaving, text, facts)
 }
 
 /// One machine, or several that were chosen for the same reasons.

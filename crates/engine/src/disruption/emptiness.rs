@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use aerostat_api::{Duration, labels};
 use jiff::{SignedDuration, Timestamp};
 
+use super::candidates::is_up;
 use crate::budgets;
 use crate::cost::Price;
 use crate::plan::Termination;
 use crate::pod::Pod;
-use crate::report::{Kept, PoolProblem};
+use crate::report::{Blocker, Kept, PoolProblem};
 use crate::residents::{Residents, copies};
-use crate::snapshot::{Pool, Snapshot, Stage, StateNode};
+use crate::snapshot::{Pool, Snapshot, StateNode};
 
 /// The reason that budgets, conditions and events name.
 const REASON: &str = "Empty";
@@ -56,12 +57,11 @@ pub(crate) fn emptiness(
         let until = state.nominated_until.filter(|until| *until > now);
         if due > now {
             found.look_again(due);
-        } else if let Some(message) = blocked(state, residents, now) {
-            found.kept.push(Kept { claim: claim.to_owned(), message });
+        } else if let Some(blocker) = blocked(state, residents, now) {
+            found.kept.push(kept(state, claim, blocker));
         } else if is_promised || until.is_some() {
             until.into_iter().for_each(|until| found.look_again(until));
-            let message = "node is nominated for a pending pod".to_owned();
-            found.kept.push(Kept { claim: claim.to_owned(), message });
+            found.kept.push(kept(state, claim, Blocker::Nominated));
         } else {
             candidates.entry(&pool.name).or_default().push((state, claim));
         }
@@ -88,11 +88,10 @@ impl Emptiness {
     ) {
         let allowance = budgets::allowed(pool, snapshot, REASON, now);
         let allowed = usize::try_from(allowance.nodes).unwrap_or(usize::MAX).min(nodes.len());
-        let blocked =
-            format!("No allowed disruptions for disruption reason {REASON} due to blocking budget");
+        let blocked = Blocker::Budget { reason: REASON.to_owned() };
         if allowed < nodes.len() {
             let (pool, reason) = (pool.name.clone(), "DisruptionBlocked".to_owned());
-            self.problems.push(PoolProblem { pool, reason, message: blocked.clone() });
+            self.problems.push(PoolProblem { pool, reason, message: blocked.to_string() });
             allowance.changes.into_iter().for_each(|at| self.look_again(at));
         }
         let (going, staying) = nodes.split_at(allowed);
@@ -102,11 +101,7 @@ impl Emptiness {
             pool: pool.name.clone(),
             reason: REASON.to_owned(),
         }));
-        self.kept.extend(
-            staying
-                .iter()
-                .map(|(_, claim)| Kept { claim: (*claim).to_owned(), message: blocked.clone() }),
-        );
+        self.kept.extend(staying.iter().map(|(state, claim)| kept(state, claim, blocked.clone())));
     }
 }
 
@@ -114,8 +109,7 @@ impl Emptiness {
 /// empty, not up, on its way out already, or its pool keeps empty nodes.
 fn due(state: &StateNode, pool: &Pool, residents: &Residents<'_>) -> Option<Timestamp> {
     let after = SignedDuration::try_from(pool.consolidate_after?).unwrap_or(SignedDuration::MAX);
-    let is_up = state.has_node && state.stage == Stage::Initialized && !state.deleting;
-    if !is_up || !residents.bound(state).iter().all(|pod| belongs_to_node(pod)) {
+    if !is_up(state) || !residents.bound(state).iter().all(|pod| belongs_to_node(pod)) {
         return None;
     }
     let initialized = state.initialized?;
@@ -129,13 +123,16 @@ pub(crate) fn belongs_to_node(pod: &Pod) -> bool {
 }
 
 /// Why a node that carries nothing may not go all the same.
-fn blocked(state: &StateNode, residents: &Residents<'_>, now: Timestamp) -> Option<String> {
-    let name = labels::DO_NOT_DISRUPT;
+fn blocked(state: &StateNode, residents: &Residents<'_>, now: Timestamp) -> Option<Blocker> {
     if state.do_not_disrupt {
-        return Some(format!("disruption is blocked through the \"{name}\" annotation"));
+        return Some(Blocker::Node);
     }
     let pod = residents.bound(state).iter().find(|pod| is_protected(pod, now))?;
-    Some(format!("pod has \"{name}\" annotation (Pod={}/{})", pod.namespace, pod.name))
+    Some(Blocker::Pod { pod: (pod.namespace.clone(), pod.name.clone()) })
+}
+
+fn kept(state: &StateNode, claim: &str, blocker: Blocker) -> Kept {
+    Kept { claim: claim.to_owned(), blocker, price: state.price.unwrap_or(0.0) }
 }
 
 /// `true` protects for good, a duration for so long after the start.
