@@ -134,6 +134,12 @@ impl<'a> Judge<'a> {
         is_up(state).then_some(Candidate { state, claim, pool, pods, price, moves, weight })
     }
 
+    /// Whether a machine carries nothing and will go for it: pods that move there keep it.
+    pub(crate) fn is_idle(&self, state: &StateNode) -> bool {
+        let goes = self.pool(state).is_some_and(|pool| pool.consolidate_after.is_some());
+        goes && !self.residents.bound(state).iter().any(|pod| is_movable(pod))
+    }
+
     /// What moving all pods of a machine costs by Karpenter's count.
     pub(crate) fn weight(&self, state: &StateNode) -> u64 {
         weight(self.residents.bound(state).iter().copied().filter(|pod| is_movable(pod)))

@@ -10,7 +10,7 @@
 //! `balanced.go`.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::Candidate;
 use super::market::Offers;
@@ -42,9 +42,13 @@ pub(super) fn consolidate<'a>(
     found: &mut Disruption,
 ) {
     candidates.sort_by(by_savings);
-    let mut vacancies =
-        Vacancies::new(scene.snapshot, scene.residents, &scene.provisioning.expecting);
-    let mut receiving = std::collections::BTreeSet::new();
+    let mut vacancies = Vacancies::new(
+        scene.snapshot,
+        scene.residents,
+        &scene.judge,
+        &scene.provisioning.expecting,
+    );
+    let mut receiving = BTreeSet::new();
     let mut promising = Vec::new();
     let mut stays = Vec::new();
     let offers = Offers::of(scene.snapshot);
@@ -184,10 +188,11 @@ fn asked(
     allowance: &Allowance,
 ) -> Result<(Price, Rehearsal), Blocker> {
     let mut rehearsal = rehearse(scene.snapshot, scene.provisioning, set, scene.now)?;
-    let launches = &mut rehearsal.provisioning.launches;
-    let instead: Price =
-        launches.iter().filter_map(|(_, report)| Price::from_usd(report.price)).sum();
+    let bought = rehearsal.provisioning.launches.iter();
+    let bought: Price = bought.filter_map(|(_, report)| Price::from_usd(report.price)).sum();
+    let instead = bought + scene.kept_for(&rehearsal);
     scene.verdict(set, instead, allowance)?;
+    let launches = &mut rehearsal.provisioning.launches;
     let price: Price = set.iter().map(|c| c.price).sum();
     let moves: Price = set.iter().map(|c| c.moves).sum();
     // Each may become somewhat dearer than its first choice, but together they must save.
@@ -203,6 +208,21 @@ fn asked(
 }
 
 impl Scene<'_> {
+    /// What machines cost that would go, and stay for the pods that move there.
+    fn kept_for(&self, rehearsal: &Rehearsal) -> Price {
+        let moves = rehearsal.provisioning.nominations.iter();
+        let moves = moves.filter(|nomination| rehearsal.movers.contains_key(&nomination.pod));
+        let places: BTreeSet<&str> = moves.filter_map(|n| n.node.as_deref()).collect();
+        if places.is_empty() {
+            return Price::default();
+        }
+        let idle =
+            self.snapshot.nodes.iter().filter(|state| {
+                places.contains(state.node.name.as_str()) && self.judge.is_idle(state)
+            });
+        idle.filter_map(|state| state.price.and_then(Price::from_usd)).sum()
+    }
+
     /// Whether a set of machines may go for machines that cost `instead`: by budgets, by money, by
     /// their pools' policies.
     fn verdict(

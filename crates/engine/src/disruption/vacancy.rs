@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::candidates::{Candidate, is_up};
+use super::candidates::{Candidate, Judge, is_up};
 use crate::daemons;
 use crate::plan::Nomination;
 use crate::pod::{Pod, PodTerm};
@@ -41,10 +41,11 @@ pub(crate) struct Tried<'a> {
 }
 
 impl<'a> Vacancies<'a> {
-    /// The room on all machines that are up and that nobody is expected on.
+    /// The room on all machines that are up, carry something, and that nobody is expected on.
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         residents: &Residents<'a>,
+        judge: &Judge<'a>,
         expecting: &BTreeSet<String>,
     ) -> Self {
         let mut found = Self {
@@ -62,7 +63,7 @@ impl<'a> Vacancies<'a> {
             missing.iter().for_each(|daemon| free.subtract(&daemon.requests));
             let at = found.machines.len();
             found.by_claim.extend(state.claim.as_deref().map(|claim| (claim, at)));
-            if !expecting.contains(&state.node.name) {
+            if !expecting.contains(&state.node.name) && !judge.is_idle(state) {
                 found.open.insert((free.cpu, at));
             }
             found.machines.push(Vacancy { state, free });
