@@ -75,8 +75,8 @@ pub(super) fn consolidate<'a>(
             tried.left.iter().for_each(|pod| load.add(&pod.requests));
             let cheaper = tried.left.is_empty() || offers.any_below(&load, candidate.price);
             match scene.verdict(&[candidate], Price::default(), allowance) {
+                _ if !cheaper => stays.push(Stays { candidate, why: Blocker::NotCheaper }),
                 Err(why) => stays.push(Stays { candidate, why }),
-                Ok(()) if !cheaper => stays.push(Stays { candidate, why: Blocker::NotCheaper }),
                 Ok(()) => promising.push(candidate),
             }
         }

@@ -321,8 +321,11 @@ impl Narrator {
                 continue;
             }
             let node = end.node.as_deref().unwrap_or(&end.claim);
-            let text =
-                format!("node {node} is {}: it will be given back", end.reason.to_lowercase());
+            let is = match end.reason.as_str() {
+                reason @ ("Empty" | "Surplus") => reason.to_lowercase(),
+                _ => "replaced".to_owned(),
+            };
+            let text = format!("node {node} is {is}: it will be given back");
             let facts = json!({"node": node, "nodeClaim": end.claim, "reason": end.reason});
             self.nodes.entry(node.to_owned()).or_default().leaving = true;
             self.tell(Line::new(at, Kind::NodeLeaving, text, facts));
