@@ -78,6 +78,8 @@ impl Story {
         .unwrap();
         let mut world = World::new(types.clone());
         let mut pool = world::pool(&pool, &types);
+        // What is ordered to save money is another story.
+        pool.policy = "WhenEmpty".to_owned();
         pool.limits = limits
             .iter()
             .map(|(name, units)| ((*name).to_owned(), Quantity::from_units(*units)))
@@ -138,7 +140,8 @@ impl Story {
     /// The oldest claim becomes a node; the scheduler binds what the plan put there.
     fn join(&mut self) {
         let (plan, _) = self.world.plan(self.now);
-        assert!(plan.launches.is_empty() || self.some_left);
+        let saves = self.world.snapshot.pools[0].policy != "WhenEmpty";
+        assert!(plan.launches.is_empty() || self.some_left || saves);
         self.world.carry_out(&plan, self.now);
         let snapshot = &mut self.world.snapshot;
         let Some(state) = snapshot.nodes.iter_mut().find(|state| !state.has_node) else { return };
@@ -232,6 +235,32 @@ proptest! {
         let (plan, _) = story.world.plan(story.now);
         let ordered: usize = plan.launches.iter().map(|launch| launch.pods.len()).sum();
         prop_assert!(ordered <= guests.len());
+    }
+
+    #[test]
+    fn saving_money_comes_to_rest(events in proptest::collection::vec(event(), 1..18)) {
+        let mut story = Story::new(&[]);
+        story.world.snapshot.pools[0].policy = "WhenEmptyOrUnderutilized".to_owned();
+        for event in &events {
+            story.happen(event);
+            let (plan, _) = story.world.plan(story.now);
+            story.world.carry_out(&plan, story.now);
+        }
+        story.create(u32::MAX);
+        let mut acts = usize::MAX;
+        for _ in 0..200 {
+            story.now += SignedDuration::from_secs(60);
+            story.join();
+            let (plan, report) = story.world.plan(story.now);
+            prop_assert!(report.unplaced.is_empty(), "{report:?}");
+            acts = plan.launches.len() + plan.terminations.len() + plan.marks.len();
+            let is_up = story.world.snapshot.nodes.iter().all(|state| state.has_node);
+            if acts == 0 && plan.releases.is_empty() && is_up {
+                break;
+            }
+            story.world.carry_out(&plan, story.now);
+        }
+        prop_assert_eq!(acts, 0, "it never ends");
     }
 
     #[test]
