@@ -32,15 +32,16 @@ pub(crate) fn is_movable(pod: &Pod) -> bool {
 }
 
 /// Keeps pods off the machines of `claims`, and makes those that are there wait for a place, as if
-/// they had been evicted.
+/// they had been evicted. Pods that nobody would make anew are lost with a machine that is being
+/// deleted: nothing is bought for them.
 pub(crate) fn vacate(snapshot: &mut Snapshot, claims: &BTreeSet<String>) -> Movers {
-    let mut left: BTreeMap<String, String> = BTreeMap::new();
+    let mut left: BTreeMap<String, (String, bool)> = BTreeMap::new();
     for state in &mut snapshot.nodes {
         let Some(claim) = state.claim.as_ref().filter(|claim| claims.contains(*claim)) else {
             continue;
         };
         if state.has_node {
-            left.insert(state.node.name.clone(), claim.clone());
+            left.insert(state.node.name.clone(), (claim.clone(), state.deleting));
         }
         if !state.is_disrupted() {
             state.node.taints.push(disrupted());
@@ -48,8 +49,10 @@ pub(crate) fn vacate(snapshot: &mut Snapshot, claims: &BTreeSet<String>) -> Move
     }
     let mut movers = Movers::new();
     for pod in &mut snapshot.pods {
-        let Some(claim) = pod.node.as_ref().and_then(|node| left.get(node)) else { continue };
-        if !is_movable(pod) {
+        let Some((claim, is_deleted)) = pod.node.as_ref().and_then(|node| left.get(node)) else {
+            continue;
+        };
+        if !is_movable(pod) || *is_deleted && pod.owner.is_none() {
             continue;
         }
         movers.insert((pod.namespace.clone(), pod.name.clone()), claim.clone());
