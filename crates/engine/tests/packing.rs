@@ -105,6 +105,8 @@ fn pod(name: String, requests: Resources, constraints: Constraints) -> Arc<Pod> 
         gated: false,
         deleting: false,
         terminal: false,
+        ends: None,
+        grace_seconds: 30,
         claims: Vec::new(),
         unsupported: Vec::new(),
     })

@@ -186,6 +186,8 @@ impl Story {
             gated: false,
             deleting: false,
             terminal: false,
+            ends: None,
+            grace_seconds: 30,
             claims: Vec::new(),
             unsupported: Vec::new(),
         }
