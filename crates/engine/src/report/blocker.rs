@@ -50,6 +50,11 @@ pub enum Blocker {
         /// The pool.
         pool: String,
     },
+    /// A pod of a Job would have to begin anew, and nothing says what that costs.
+    Work {
+        /// The pod.
+        pod: PodKey,
+    },
     /// What it costs is not known.
     NoPrice,
     /// A pod would find no place.
@@ -92,6 +97,7 @@ impl Blocker {
             self,
             Self::Never { .. }
                 | Self::WhenEmpty { .. }
+                | Self::Work { .. }
                 | Self::NoPrice
                 | Self::NoPlace { .. }
                 | Self::NotUp { .. }
@@ -132,6 +138,12 @@ impl fmt::Display for Blocker {
             Self::WhenEmpty { pool } => write!(
                 f,
                 "NodePool {pool:?} has consolidation policy WhenEmpty, but node is not empty"
+            ),
+            Self::Work { pod } => write!(
+                f,
+                "Pod of a Job would lose its work, and no {} says what that costs (Pod={})",
+                aerostat_api::labels::POD_MOVE_USD,
+                name(pod)
             ),
             Self::NoPrice => f.write_str("the price of the node is not known"),
             Self::NoPlace { pod, message } => {
