@@ -37,7 +37,7 @@ use crate::plan::{Command, Nomination, Termination};
 use crate::provisioning::Provisioning;
 use crate::report::{Blocker, Kept, PoolProblem};
 use crate::residents::Residents;
-use crate::snapshot::{Pool, Snapshot, StateNode};
+use crate::snapshot::{PackingRule, Pool, Snapshot, StateNode};
 
 pub use worth::{HORIZON_HOURS, POD_MOVE_USD};
 
@@ -208,6 +208,10 @@ impl Scene<'_> {
         }
         if self.is_expected(state) {
             return Err(Blocker::Nominated);
+        }
+        let by_price = self.snapshot.settings.packing == PackingRule::Price;
+        if by_price && let Some(pod) = candidate.pods.iter().find(|pod| worth::is_work(pod, pool)) {
+            return Err(Blocker::Work { pod: (pod.namespace.clone(), pod.name.clone()) });
         }
         if candidate.price == crate::cost::Price::default() {
             return Err(Blocker::NoPrice);

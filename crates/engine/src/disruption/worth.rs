@@ -3,7 +3,10 @@
 //! A machine less, or a cheaper one, must save within [`HORIZON_HOURS`] what the restarts of its
 //! pods are worth. A pod's move costs what its annotation `aerostat.dev/pod-move-usd` says, or its
 //! NodePool's, or [`POD_MOVE_USD`]; that is scaled by the pod's deletion cost and priority as
-//! Karpenter weighs them, so that a pod of deletion cost -2147483648 is moved for nothing.
+//! Karpenter weighs them, so that a pod of deletion cost -2147483648 is moved for nothing. Pods of
+//! Jobs lose their work: they are not moved to save money unless it is said what that costs.
+
+use aerostat_api::labels;
 
 use crate::cost::{self, Price};
 use crate::pod::Pod;
@@ -32,6 +35,12 @@ pub(crate) fn move_price(pod: &Pod, pool: &Pool) -> Price {
     let weight = u128::from(eviction_cost(pod).max(0).unsigned_abs());
     let nano = (u128::from(base.nano()) * weight) >> 27;
     Price::from_nano(u64::try_from(nano).unwrap_or(u64::MAX))
+}
+
+/// Whether a pod is of a Job, which would begin anew elsewhere, and nothing says what that costs.
+pub(crate) fn is_work(pod: &Pod, pool: &Pool) -> bool {
+    let is_said = pod.annotations.contains_key(labels::POD_MOVE_USD) || pool.move_price.is_some();
+    !is_said && pod.owner.as_ref().is_some_and(|owner| owner.kind == "Job")
 }
 
 /// Whether machines for `price` are to be given up for machines that cost `instead`, if the pods
