@@ -415,6 +415,10 @@ impl Index {
         if pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet") {
             return;
         }
+        if !self.synced.contains("pods") {
+            // What was there already is no news; claims know when something last happened.
+            return;
+        }
         self.last_pod_event.insert(name.clone(), now);
         let Some(node) = node else { return };
         let claims = machine_of_node(&node).and_then(|id| self.claims_by_machine.get(id));
