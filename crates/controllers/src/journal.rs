@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aerostat_engine::cost;
 use aerostat_engine::plan::Plan;
 use aerostat_engine::pod::{Pod, PodKey};
-use aerostat_engine::report::{LaunchReport, PoolReason, Report};
+use aerostat_engine::report::{Kept, LaunchReport, PoolReason, Report};
 use aerostat_engine::resources::Resources;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,9 +19,15 @@ use crate::context::Context;
 /// How many entries of pods that are gone are put up with.
 const SLACK: usize = 1000;
 
-/// The last word on each pod.
+/// The last word on each pod, and on the machines that the last plan looked at.
 #[derive(Debug, Default)]
-pub struct Journal(BTreeMap<PodKey, Entry>);
+pub struct Journal {
+    pods: BTreeMap<PodKey, Entry>,
+    /// By claim, why a machine stays.
+    kept: BTreeMap<String, Kept>,
+    /// When the last plan was made.
+    at: Timestamp,
+}
 
 /// What was decided about a pod, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +95,7 @@ impl Journal {
         for nomination in &plan.nominations {
             let (claim, node) = (nomination.claim.clone(), nomination.node.clone());
             // That its own machine is still under way is no news.
-            let ordered = self.0.get(&nomination.pod).is_some_and(|entry| {
+            let ordered = self.pods.get(&nomination.pod).is_some_and(|entry| {
                 matches!(&entry.verdict, Verdict::Ordered { claim: Some(own), .. } if claim.as_ref() == Some(own))
             });
             if !ordered {
@@ -103,22 +109,30 @@ impl Journal {
             let (message, reasons) = (unplaced.message.clone(), unplaced.reasons.clone());
             self.set(&unplaced.pod, at, Verdict::Unplaced { message, reasons });
         }
-        if self.0.len() > 2 * pods.len() + SLACK {
-            self.0.retain(|pod, _| pods.contains_key(pod));
+        self.kept = report.kept.iter().map(|kept| (kept.claim.clone(), kept.clone())).collect();
+        self.at = at;
+        if self.pods.len() > 2 * pods.len() + SLACK {
+            self.pods.retain(|pod, _| pods.contains_key(pod));
         }
     }
 
     fn set(&mut self, pod: &PodKey, at: Timestamp, verdict: Verdict) {
         let same = |entry: &Entry| entry.verdict == verdict;
-        if !self.0.get(pod).is_some_and(same) {
-            self.0.insert(pod.clone(), Entry { at, verdict });
+        if !self.pods.get(pod).is_some_and(same) {
+            self.pods.insert(pod.clone(), Entry { at, verdict });
         }
+    }
+
+    /// Why the last plan leaves a machine alone, if it looked at it, and when that was.
+    #[must_use]
+    pub fn why_kept(&self, claim: &str) -> (Option<&Kept>, Timestamp) {
+        (self.kept.get(claim), self.at)
     }
 
     /// The last word on a pod, if any plan was about it.
     #[must_use]
     pub fn about(&self, pod: &PodKey) -> Option<&Entry> {
-        self.0.get(pod)
+        self.pods.get(pod)
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`provisioner`] | plans and carries the plan out |
 //! | `marking` | marks machines as disrupted, and says why others stay |
 //! | [`journal`] | what was decided about each pod, for whoever asks |
+//! | [`standing`] | why a node stays or goes, for whoever asks |
 //! | [`lifecycle`] | a NodeClaim from order to end |
 //! | [`drain`] | a Node from deletion to end |
 //! | [`garbage`] | machines without a claim, claims and nodes without a machine |
@@ -47,6 +48,7 @@ pub mod provisioner;
 pub mod recorder;
 pub mod registration_health;
 pub mod snapshot;
+pub mod standing;
 pub mod worklist;
 
 use std::sync::Arc;

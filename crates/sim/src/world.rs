@@ -9,7 +9,7 @@ use aerostat_api::{builtin, crds};
 use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::registry::WriteOptions;
 use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
-use aerostat_controllers::{Context, Decision, journal};
+use aerostat_controllers::{Context, Decision, journal, standing};
 use aerostat_engine::snapshot::Settings;
 use aerostat_provider::catalog::Region;
 use aerostat_provider::sim::SimCloud;
@@ -133,7 +133,8 @@ impl World {
     }
 }
 
-/// What the controllers say of `namespaces/NAMESPACE/pods/NAME`, and their `metrics`.
+/// What the controllers say of `namespaces/NAMESPACE/pods/NAME` or `nodes/NAME`, and their
+/// `metrics`.
 fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status> {
     let context = context.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let parts: Vec<&str> = path.split('/').collect();
@@ -144,6 +145,10 @@ fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status>
             let gone = || Status::new(503, "ServiceUnavailable", "no controllers run".to_owned());
             context.upgrade().map(render).ok_or_else(gone)
         }
+        ["nodes", name] => context
+            .upgrade()
+            .and_then(|context| standing::document(&context, name))
+            .ok_or_else(|| Status::not_found("", "nodes", name)),
         ["namespaces", namespace, "pods", name] => {
             let pod = ((*namespace).to_owned(), (*name).to_owned());
             context
