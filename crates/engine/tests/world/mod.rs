@@ -63,7 +63,7 @@ impl World {
             let mover = pods.iter_mut().find(|p| p.namespace == *namespace && p.name == *name);
             let mover = Arc::make_mut(mover.unwrap());
             let left = nodes.iter().find(|state| mover.node.as_ref() == Some(&state.node.name));
-            if left.is_none_or(|left| given_up(left)) {
+            if left.is_none_or(given_up) {
                 mover.node.clone_from(&nomination.node);
             }
         }
