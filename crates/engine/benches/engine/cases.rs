@@ -106,6 +106,12 @@ pub fn all() -> Vec<Case> {
         .at_most(1000.0),
         Case::new("one-more", "one pod more beside 100,000 on 5,000 nodes", cluster::one_more)
             .at_most(1.0),
+        Case::new(
+            "consolidation",
+            "what to give up of 1,000 nodes with 30,000 pods, 20 pools",
+            cluster::consolidation,
+        )
+        .at_most(50.0),
     ];
     grid.chain(rest).collect()
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use aerostat_api::{NodePool, labels};
 use aerostat_engine::instance::{InstanceType, Offering};
 use aerostat_engine::node::Node;
+use aerostat_engine::pod::{Expression, Selector};
 use aerostat_engine::resources::Resources;
-use aerostat_engine::snapshot::{Snapshot, Stage, StateNode};
+use aerostat_engine::snapshot::{Pdb, Pool, Snapshot, Stage, StateNode};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -61,6 +62,44 @@ pub fn one_more() -> Snapshot {
     }
     pods.add(&json!({"labels": {"app": "new"}}), &json!({}), (500, 500));
     snapshot(pods, NODES)
+}
+
+/// 1,000 nodes of 20 pools with 30 pods each, full to between a half and all; of one in fifty a part
+/// of the pods is gone. PodDisruptionBudgets guard every app.
+pub fn consolidation() -> Snapshot {
+    const NODES: usize = 1000;
+    let mut pods = Pods::default();
+    for number in 0..NODES * 30 {
+        let app = format!("app-{}", number % 500);
+        let metadata = json!({
+            "labels": {"app": app},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app,
+                "uid": app, "controller": true}],
+        });
+        let node = number / 30;
+        let cpu = if node % 50 == 0 { 30 } else { 300 + (node % 7) as u64 * 4 };
+        let pod = pods.add(&metadata, &json!({}), (cpu, 200));
+        (pod.node, pod.unschedulable_since) = (Some(node_name(node)), None);
+    }
+    let mut snapshot = snapshot(pods, NODES);
+    let pool = snapshot.pools.remove(0);
+    for number in 0..20 {
+        let name = format!("pool-{number:02}");
+        snapshot.pools.push(Pool { uid: name.clone(), name, ..pool.clone() });
+    }
+    for (number, state) in snapshot.nodes.iter_mut().enumerate() {
+        let pool = format!("pool-{:02}", number % 20);
+        state.node.labels.insert(labels::NODEPOOL.to_owned(), pool.clone());
+        state.pool = Some(pool);
+    }
+    for app in 0..500 {
+        let name = format!("app-{app}");
+        let values = vec![name.clone()];
+        let is = Expression { key: "app".to_owned(), operator: "In".to_owned(), values };
+        let selector = Some(Selector(vec![is]));
+        snapshot.pdbs.push(Pdb { namespace: "default".to_owned(), name, selector, allowed: 1 });
+    }
+    snapshot
 }
 
 fn node_name(number: usize) -> String {
