@@ -39,7 +39,8 @@ fn run(path: &Path) -> datatest_stable::Result<()> {
 
 fn read_schema(name: &str) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.schema.json"));
-    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+    let text = std::fs::read_to_string(file).expect("there is a schema");
+    serde_json::from_str(&text).expect("the schema is JSON")
 }
 
 /// The bill is the sum of its parts, however it is parted, and of what the meter saw over time; no
@@ -64,7 +65,7 @@ fn reconcile(report: &Report) {
     let step = report.series.step_seconds;
     let last = report.scenario.seconds - step * (report.series.nodes.len() - 1) as f64;
     let over_time = |values: &[f64]| -> f64 {
-        let (end, whole) = values.split_last().unwrap();
+        let (end, whole) = values.split_last().expect("a run has steps");
         whole.iter().sum::<f64>() * step + end * last
     };
     near(over_time(&report.series.usd_per_hour) / 3600.0, "time");

@@ -1,7 +1,5 @@
 //! `aerostat plan` as a command: what it prints, and what it says of bad input.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 mod schema;
 
 use std::io::Write;

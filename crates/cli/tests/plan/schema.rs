@@ -13,18 +13,24 @@ pub fn check(schema: &Value, value: &Value, at: &str) {
                 let types = says.as_array().map_or(own, Vec::as_slice);
                 assert!(types.iter().any(|name| is(name, value)), "{at}: {value} is no {says}");
             }
-            "enum" => assert!(says.as_array().unwrap().contains(value), "{at}: {value}: {says}"),
+            "enum" => assert!(
+                says.as_array().expect("the schema is sound").contains(value),
+                "{at}: {value}: {says}"
+            ),
             "minimum" => {
-                let least = says.as_f64().unwrap();
+                let least = says.as_f64().expect("the schema is sound");
                 assert!(value.as_f64().is_none_or(|n| n >= least), "{at}: {value} < {least}");
             }
             "minItems" => {
-                let least = says.as_u64().unwrap() as usize;
+                let least = says.as_u64().expect("the schema is sound") as usize;
                 assert!(value.as_array().is_none_or(|list| list.len() >= least), "{at}: {value}");
             }
             "required" => {
-                for name in says.as_array().unwrap() {
-                    assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: no {name}");
+                for name in says.as_array().expect("the schema is sound") {
+                    assert!(
+                        value.get(name.as_str().expect("the schema is sound")).is_some(),
+                        "{at}: no {name}"
+                    );
                 }
             }
             // What `properties` does not name is refused there, unless this is a schema for it.

@@ -91,7 +91,7 @@ pub struct Coming {
 
 #[derive(Debug)]
 enum Source {
-    Times(Times),
+    Times(Box<Times>),
     Rows(std::vec::IntoIter<Arrival>),
 }
 
@@ -125,10 +125,10 @@ impl Arrivals {
         let mut left_out = Vec::new();
         let times = match (&self.poisson, &self.bursts, &self.replay) {
             (Some(poisson), None, None) => {
-                Source::Times(Times::poisson(poisson, from, until, draws("times"))?)
+                Source::Times(Box::new(Times::poisson(poisson, from, until, draws("times"))?))
             }
             (None, Some(bursts), None) => {
-                Source::Times(Times::bursts(bursts, from, until, draws("times"))?)
+                Source::Times(Box::new(Times::bursts(bursts, from, until, draws("times"))?))
             }
             (None, None, Some(replay)) => {
                 let mut rows = replay.read(folder, from)?;
