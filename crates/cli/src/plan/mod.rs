@@ -28,6 +28,7 @@ use aerostat_engine::pod::{Pod, PodKey};
 use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
 use anyhow::{Context, bail};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt};
 
 use crate::live;
@@ -88,7 +89,7 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     for set in daemons::of(&input.running) {
         let name = format!("{}/{}", set.namespace().unwrap_or_default(), set.name_any());
         if index.daemon_sets.get(&name).is_none() {
-            index.daemon_sets.learn(set);
+            index.daemon_sets.apply(Event::Apply(set), |_, _, _| ());
         }
     }
     index.add(input.claims, input.nodes, input.running, now);

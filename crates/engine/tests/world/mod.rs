@@ -15,7 +15,7 @@ use aerostat_engine::cost::{move_price, spending_limit};
 use aerostat_engine::instance::InstanceType;
 use aerostat_engine::plan::{Launch, Marking, Plan, planned, replaces};
 use aerostat_engine::pod::Pod;
-use aerostat_engine::provisioning::promised;
+use aerostat_engine::provisioning::{Promised, promised};
 use aerostat_engine::report::Report;
 use aerostat_engine::snapshot::{Pool, Snapshot, Stage, StateNode};
 use jiff::Timestamp;
@@ -26,6 +26,8 @@ use k8s_openapi::api::core::v1::Taint;
 pub struct World {
     pub snapshot: Snapshot,
     pub types: Arc<Vec<InstanceType>>,
+    /// What a provider that has everything makes of each claim under way.
+    pub becomes: BTreeMap<String, Promised>,
     made: BTreeMap<String, u32>,
 }
 
@@ -100,6 +102,12 @@ impl World {
         let name = format!("{}-{number}", launch.pool);
         let pool = self.snapshot.pools.iter().find(|pool| pool.name == launch.pool).unwrap();
         let promise = promised(&launch.requirements, &launch.labels, &pool.types).unwrap();
+        // A provider takes the first type, if it is to be had.
+        let mut first = launch.requirements.clone();
+        let kinds = first.iter_mut().filter(|r| r.key == labels::INSTANCE_TYPE);
+        kinds.for_each(|requirement| requirement.values.truncate(1));
+        let first = promised(&first, &launch.labels, &pool.types).unwrap();
+        self.becomes.insert(name.clone(), first);
         self.snapshot.nodes.push(StateNode {
             node: aerostat_engine::node::Node {
                 name: name.clone(),
