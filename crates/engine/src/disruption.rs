@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A command never acts on what it remembers. A replacement says in its annotations whose place it
-//! takes; the pods of those machines wait for a place in every plan from then on ([`departure`]),
+//! takes; the pods of those machines wait for a place in every plan from then on (`departure`),
 //! so that their room is kept for them, and is ordered anew if a replacement is lost. When all of
 //! them have a place on machines that are up, their machine goes.
 
