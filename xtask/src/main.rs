@@ -1,4 +1,4 @@
-//! Developer commands: test, bench, generate.
+//! Developer commands: test, soak, bench, generate.
 
 mod bench;
 mod generate;
@@ -10,6 +10,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only-tests] [-- ARGUMENTS]   every check and every test; ARGUMENTS go to `cargo test`
+  soak                                 the tests that take minutes: a crash at every single write
   bench [--engine] [--write]           the benchmark tables, from a release build; of the planner
                                        alone; into docs/benchmarks.md
         [--peers [--pods N,N…]]        and Karpenter's own benchmark in the same run
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test", ..] => test::run(&arguments[1..]),
+        ["soak"] => test::soak(),
         ["bench", ..] => bench::run(&arguments[1..]),
         ["generate", "schemas"] => generate::run(false),
         ["generate", "schemas", "--check"] => generate::run(true),

@@ -154,7 +154,7 @@ fn a_crash_leads_to_the_same_end() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: cargo xtask soak"]
 fn a_crash_at_any_write_leads_to_the_same_end() {
     check(1);
 }
