@@ -3,9 +3,12 @@
 mod completions;
 mod explain;
 mod live;
+mod local;
 mod market;
 mod plan;
 mod planner;
+mod print;
+mod replay;
 mod simulate;
 mod up;
 
@@ -37,6 +40,7 @@ enum Verb {
     Plan(plan::Args),
     Explain(explain::Args),
     Simulate(Box<simulate::Args>),
+    Replay(replay::Args),
     Completions(completions::Args),
 }
 
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Plan(args) => plan::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Completions(args) => {
             completions::run::<Cli>(&args);
             Ok(ExitCode::SUCCESS)

@@ -125,6 +125,60 @@ fn rows_that_cannot_be_played_are_accounted_for() {
 }
 
 #[test]
+fn a_run_is_halted_looked_at_and_shown_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let files = [("s.yaml", JOB)];
+    let whole = told(&files, &["s.yaml"]);
+
+    // What is served is the cluster at that moment, and a look at it changes nothing.
+    let kubeconfig = at("kubeconfig");
+    let kubectl = std::env::var("AEROSTAT_KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
+    let kubectl = kubectl.split(':').next().unwrap_or_default();
+    let look = format!(
+        "test -s \"$KUBECONFIG\" || exit 9\n\
+         command -v {kubectl} > /dev/null || {{ echo 'skipped: no kubectl'; exit 3; }}\n\
+         {kubectl} get jobs,pods --no-headers && {kubectl} get pods --no-headers && exit 3"
+    );
+    let pause = ["s.yaml", "--pause-at", "40s", "--serve", "--kubeconfig", &kubeconfig];
+    let output = simulate(&files, &[&pause[..], &["--", "sh", "-c", &look]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "the command's own exit code: {text}{error}");
+    assert!(error.contains("2026-01-05T00:00:40Z: the time stands still"), "{error}");
+    if !text.contains("skipped: no kubectl") {
+        let ages = text.lines().take(3).filter(|line| line.ends_with("40s"));
+        assert_eq!(ages.count(), 3, "ages at that moment: {text}");
+    }
+    assert!(text.ends_with(&whole), "{text}");
+    let output = simulate(&files, &["s.yaml", "--pause-at", "9m", "--serve"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("2026-01-05T00:09:00Z is not in the scenario"), "{error}");
+
+    // A snapshot is what another scenario starts from.
+    let state = told(&files, &["s.yaml", "--snapshot", "40s"]);
+    let scenario = "until: 3m\ndumps: [state.yaml]\n";
+    let again = [("s.yaml", scenario), ("state.yaml", &state)];
+    let report: Value =
+        serde_json::from_str(&told(&again, &["s.yaml", "-o", "json"])).expect("JSON");
+    assert_eq!(report["pods"]["finished"], 1, "{report}");
+    let lost = report["leftOut"].as_array().expect("a list").iter();
+    assert!(lost.clone().all(|left| left["pods"] == 0), "{report}");
+
+    // The log does not change the run, and tells it.
+    let log = at("run.log");
+    assert_eq!(told(&files, &["s.yaml", "--log", &log]), whole);
+    let replay = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aerostat"));
+        command.arg("replay").args(arguments).output().expect("it runs")
+    };
+    let shown = String::from_utf8_lossy(&replay(&[&log]).stdout).into_owned();
+    assert!(shown.contains("pod default/job-1-") && shown.contains("has completed"), "{shown}");
+    let missing = String::from_utf8_lossy(&replay(&["no.log"]).stderr).into_owned();
+    assert!(missing.contains("no.log cannot be read"), "{missing}");
+}
+
+#[test]
 fn schemas_name_what_the_help_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = simulate(&[], &["--help"]);

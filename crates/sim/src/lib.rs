@@ -15,6 +15,8 @@
 //! | [`scenario`] | what happens in a world, as a file; played in virtual time and told |
 //! | [`script`] | the steps and arrivals of a scenario in one order of time |
 //! | [`arrivals`] | work that comes by itself |
+//! | [`event_log`] | a run's story as a file, to be shown again |
+//! | [`state`] | every object of a cluster, to be looked at or to start from |
 //! | [`traces`] | what other clusters were like |
 //! | [`span`] | time as scenarios write it |
 //! | [`simulate`](mod@simulate) | a scenario in virtual time, measured |
@@ -25,6 +27,7 @@
 pub mod arrivals;
 pub mod compare;
 pub mod config;
+pub mod event_log;
 pub mod manifest;
 pub mod measure;
 pub mod report;
@@ -33,6 +36,7 @@ pub mod script;
 pub mod show;
 pub mod simulate;
 pub mod span;
+pub mod state;
 pub mod story;
 pub mod traces;
 pub mod world;

@@ -84,6 +84,15 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aerostat => "aerostat",
+            Self::Karpenter => "karpenter",
+        }
+    }
+
     /// Settings as this policy has them.
     #[must_use]
     pub fn apply(self, settings: &Settings) -> Settings {
@@ -268,11 +277,12 @@ async fn run(scenario: &Scenario, folder: &Path) -> anyhow::Result<String> {
         put(&Action::Apply(file.clone()).run(&stage)?);
     }
     let until = scenario.until.context("the scenario has no `until`")?;
-    let mut script = Script::new(scenario, stage, after(epoch, until.0))?;
+    let end = after(epoch, until.0);
+    let mut script = Script::new(scenario, stage, end)?;
     tokio::select! {
         biased;
         why = world.failed() => bail!("{why}"),
-        played = script.play(put) => played?,
+        played = script.play(end, put) => played?,
     }
     let output = output.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(output.clone())

@@ -42,6 +42,7 @@ impl Stage {
 pub struct Script {
     stage: Stage,
     end: Timestamp,
+    begun: bool,
     sources: Vec<Source>,
     /// The next time of each source that has one.
     due: BTreeMap<(Timestamp, usize), Option<Arrival>>,
@@ -74,6 +75,7 @@ impl Script {
         let mut script = Self {
             stage,
             end,
+            begun: false,
             sources: Vec::new(),
             due: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -117,27 +119,29 @@ impl Script {
         }
     }
 
-    /// Does everything when its time comes, and returns at the end. What steps have to say goes to
-    /// `tell`.
+    /// Does everything whose time comes by `until`, the scenario's end at the latest, and returns
+    /// then. What steps have to say goes to `tell`.
     ///
     /// # Errors
     ///
     /// If a step cannot be done, or an arrival's template is wrong.
-    pub async fn play(&mut self, mut tell: impl FnMut(&str)) -> anyhow::Result<()> {
+    pub async fn play(
+        &mut self,
+        until: Timestamp,
+        mut tell: impl FnMut(&str),
+    ) -> anyhow::Result<()> {
         let cluster = &self.stage.cluster;
         let clock = cluster.clock();
-        for source in &self.sources {
-            let Source::Arrivals { name, coming } = source else { continue };
-            coming.work.check(cluster).with_context(|| format!("arrivals {name:?}"))?;
+        let until = until.min(self.end);
+        if !std::mem::replace(&mut self.begun, true) {
+            self.begin()?;
         }
-        let is_pod = |source: &Source| matches!(source, Source::Arrivals { coming, .. } if coming.work.is_pod());
-        if self.sources.iter().any(is_pod) {
-            tokio::spawn(reap::run(cluster.clone()));
-        }
-        while let Some(((at, index), arrival)) = self.due.pop_first() {
-            if at > self.end {
+        while let Some(due) = self.due.first_entry() {
+            let (at, index) = *due.key();
+            if at > until {
                 break;
             }
+            let arrival = due.remove();
             clock.sleep_until(at).await;
             match &mut self.sources[index] {
                 Source::Step { action, again } => {
@@ -173,7 +177,22 @@ impl Script {
                 }
             }
         }
-        clock.sleep_until(self.end).await;
+        clock.sleep_until(until).await;
+        Ok(())
+    }
+
+    /// Looks at what is to come before anything does.
+    fn begin(&self) -> anyhow::Result<()> {
+        let cluster = &self.stage.cluster;
+        let mut makes_pods = false;
+        for source in &self.sources {
+            let Source::Arrivals { name, coming } = source else { continue };
+            coming.work.check(cluster).with_context(|| format!("arrivals {name:?}"))?;
+            makes_pods |= coming.work.is_pod();
+        }
+        if makes_pods {
+            tokio::spawn(reap::run(cluster.clone()));
+        }
         Ok(())
     }
 

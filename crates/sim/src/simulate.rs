@@ -1,4 +1,7 @@
 //! A scenario in virtual time, measured: what it costs, and how long its pods wait.
+//!
+//! [`simulate`] plays one from beginning to end. A [`Simulation`] can be halted at any time, to look
+//! at its world, and go on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +12,16 @@ use aerostat_provider::catalog::Region;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
+use crate::event_log::EventLog;
 use crate::measure::Meter;
 use crate::report::{Facts, Report};
 use crate::scenario::{Action, Policy, Scenario};
 use crate::script::{Script, Stage};
-use crate::span::{Span, after};
+use crate::span::{Moment, Span, after};
+use crate::state;
+use crate::story::{self, Line};
 use crate::world::{World, WorldOptions};
 
 /// What stands above the scenario file.
@@ -46,25 +53,168 @@ const TOLD: u32 = 200;
 ///
 /// Names the file, the line and the field that is wrong, or says what in the world has failed.
 pub fn simulate(path: &Path, options: &Options, progress: Progress<'_>) -> anyhow::Result<Report> {
-    let scenario = Scenario::read_with(path, &options.set)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .context("the runtime cannot be built")?;
-    let run = run(&scenario, &name, folder, options, progress);
-    runtime.block_on(run).with_context(|| path.display().to_string())
+    let mut simulation = Simulation::begin(path, options)?;
+    let end = simulation.end;
+    simulation.play(end, progress)?;
+    Ok(simulation.report())
 }
 
-async fn run(
+/// A scenario under way, in a runtime of its own. Dropping it ends it.
+pub struct Simulation {
+    facts: Facts,
+    file: String,
+    start: Timestamp,
+    end: Timestamp,
+    clock: Clock,
+    script: Script,
+    meter: Meter,
+    world: World,
+    // Last, so that what runs in it goes first.
+    runtime: Runtime,
+}
+
+impl Simulation {
+    /// Reads a scenario and sets it up; no time passes.
+    ///
+    /// # Errors
+    ///
+    /// Names the file, the line and the field that is wrong.
+    pub fn begin(path: &Path, options: &Options) -> anyhow::Result<Self> {
+        let scenario = Scenario::read_with(path, &options.set)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let name =
+            path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .context("the runtime cannot be built")?;
+        let file = path.display().to_string();
+        let built = runtime.block_on(build(&scenario, name, folder, options));
+        let Built { facts, start, end, clock, script, meter, world } =
+            built.with_context(|| file.clone())?;
+        Ok(Self { facts, file, start, end, clock, script, meter, world, runtime })
+    }
+
+    /// When it ends.
+    #[must_use]
+    pub fn end(&self) -> Timestamp {
+        self.end
+    }
+
+    /// When a moment of the scenario is.
+    ///
+    /// # Errors
+    ///
+    /// If it is not between start and end.
+    pub fn time_of(&self, moment: Moment) -> anyhow::Result<Timestamp> {
+        let time = moment.resolve(self.start);
+        if time < self.start || time > self.end {
+            bail!(
+                "{time} is not in the scenario: it goes from {} to {} (--until makes it longer)",
+                self.start,
+                self.end
+            );
+        }
+        Ok(time)
+    }
+
+    /// Tells what happens from now on to a log, one line an event.
+    ///
+    /// # Errors
+    ///
+    /// If it is told to another one already, or the log cannot be written.
+    pub fn tell(&mut self, mut log: EventLog) -> anyhow::Result<()> {
+        let decisions = self.meter.pass_on_decisions();
+        log.begin(&self.facts)?;
+        let cluster = self.world.cluster.clone();
+        let _guard = self.runtime.enter();
+        tokio::spawn(story::follow(cluster, decisions, move |line: Line| log.line(&line)));
+        Ok(())
+    }
+
+    /// Lets time pass until `until`, the end at the latest. `false`: `progress` has ended it early.
+    ///
+    /// # Errors
+    ///
+    /// Says which step cannot be done, or what in the world has failed.
+    pub fn play(&mut self, until: Timestamp, progress: Progress<'_>) -> anyhow::Result<bool> {
+        let (script, meter, world) = (&mut self.script, &mut self.meter, &mut self.world);
+        let (clock, start, end) = (self.clock, self.start, self.end);
+        let run = async {
+            tokio::select! {
+                biased;
+                why = world.failed() => bail!("{why}"),
+                () = meter.run() => bail!("the cluster is gone"),
+                ended = script.play(until, |_| {}) => ended.map(|()| true),
+                () = watch(clock, start, end, progress) => Ok(false),
+            }
+        };
+        let whole = self.runtime.block_on(run).with_context(|| self.file.clone())?;
+        self.facts.interrupted |= !whole;
+        Ok(whole)
+    }
+
+    /// Does something with the world while its time stands still.
+    ///
+    /// Everything that waits for time waits on; what is woken by others acts at once, since nothing
+    /// here takes time to think.
+    pub fn stand_still<T>(&self, with: impl AsyncFnOnce(&World) -> T) -> T {
+        self.runtime.block_on(async {
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it is meant to: tokio's paused clock does not jump ahead while one runs"
+            )]
+            let hold = tokio::task::spawn_blocking(move || held.recv());
+            let value = with(&self.world).await;
+            drop(release);
+            // It ends with the error that nobody sends.
+            let _ = hold.await;
+            value
+        })
+    }
+
+    /// Every object that is there now, but Events and Leases, as a `List`.
+    #[must_use]
+    pub fn state(&self) -> Value {
+        state::of(&self.world.cluster)
+    }
+
+    /// Marks it as ended before its time.
+    pub fn interrupt(&mut self) {
+        self.facts.interrupted = true;
+    }
+
+    /// Closes the account and reports, as of now.
+    #[must_use]
+    pub fn report(mut self) -> Report {
+        // Elsewhere the clock shows the machine's time.
+        let _inside = self.runtime.enter();
+        self.meter.close();
+        let now = self.clock.now();
+        self.facts.seconds = now.duration_since(self.start).as_secs_f64();
+        Report::new(self.facts, &self.meter.ledger, self.script.left_out())
+    }
+}
+
+/// What a simulation is made of.
+struct Built {
+    facts: Facts,
+    start: Timestamp,
+    end: Timestamp,
+    clock: Clock,
+    script: Script,
+    meter: Meter,
+    world: World,
+}
+
+async fn build(
     scenario: &Scenario,
-    name: &str,
+    name: String,
     folder: &Path,
     options: &Options,
-    progress: Progress<'_>,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<Built> {
     let start = scenario.epoch;
     let Some(until) = options.until.or(scenario.until) else {
         bail!("the scenario has no `until`: say how long with --until, 24h for example");
@@ -76,49 +226,42 @@ async fn run(
         None => scenario.region(folder)?,
     };
     let seed = options.seed.unwrap_or(scenario.seed);
-    let (config, settings) = (
-        scenario.config.clone(),
-        options.policy.unwrap_or(scenario.policy).apply(&options.settings),
-    );
+    let policy = options.policy.unwrap_or(scenario.policy);
+    let (config, settings) = (scenario.config.clone(), policy.apply(&options.settings));
     let reservations = config.stock.reservations.clone();
     let fee = settings.fee;
+    let facts = Facts {
+        name,
+        start: start.to_string(),
+        seconds: 0.0,
+        interrupted: false,
+        seed,
+        region: region.name.clone(),
+        policy: policy.name().to_owned(),
+    };
     let ca = "(no certificate: nothing listens)\n".to_owned();
     let options = WorldOptions { clock, seed, region: region.clone(), config, ca, settings };
     let mut world = World::start(options)?;
-    let mut meter = Meter::new(&world.cluster, region.clone(), &reservations, fee, end)
+    let decisions = world.decisions().context("nobody else takes the decisions")?;
+    let meter = Meter::new(&world.cluster, decisions, region, &reservations, fee, end)
         .context("the world has no NodePools")?;
     let stage = Stage::of(&world, folder);
     for file in &scenario.manifests {
         Action::Apply(file.clone()).run(&stage)?;
     }
-    let mut script = Script::new(scenario, stage, end)?;
-    let interrupted = tokio::select! {
-        biased;
-        why = world.failed() => bail!("{why}"),
-        () = meter.run() => bail!("the cluster is gone"),
-        ended = script.play(|_| {}) => {
-            ended?;
-            false
-        }
-        () = watch(clock, start, until, progress) => true,
-    };
-    meter.close();
-    let now = clock.now();
-    let facts = Facts {
-        name: name.to_owned(),
-        start: start.to_string(),
-        seconds: now.duration_since(start).as_secs_f64(),
-        interrupted,
-        seed,
-        region: region.name.clone(),
-    };
-    Ok(Report::new(facts, &meter.ledger, script.left_out()))
+    let script = Script::new(scenario, stage, end)?;
+    Ok(Built { facts, start, end, clock, script, meter, world })
 }
 
 /// Returns when the run is not to go on.
-async fn watch(clock: Clock, start: Timestamp, until: Span, progress: Progress<'_>) {
+async fn watch(clock: Clock, start: Timestamp, end: Timestamp, progress: Progress<'_>) {
+    let length = end.duration_since(start).unsigned_abs();
     for step in 1..TOLD {
-        clock.sleep_until(after(start, until.0 * step / TOLD)).await;
+        let at = after(start, length * step / TOLD);
+        if at < clock.now() {
+            continue;
+        }
+        clock.sleep_until(at).await;
         if !progress(f64::from(step) / f64::from(TOLD)) {
             return;
         }

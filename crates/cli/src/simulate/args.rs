@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use aerostat_sim::span::Span;
+use aerostat_sim::span::{Moment, Span};
 use clap::ValueEnum;
 
 use crate::market::Market;
@@ -55,7 +55,42 @@ pub struct Args {
     /// How to print the report.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
+
+    /// Write what happens to a file, for `aerostat replay`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ALONE)]
+    pub log: Option<PathBuf>,
+
+    /// Instead of the report, print every object as of a moment, as YAML: `90s` or `12h` from the
+    /// start, or a time like 2026-01-05T08:30:00+09:00. Events and Leases are left out.
+    #[arg(long, value_name = "MOMENT", conflicts_with_all = ALONE)]
+    pub snapshot: Option<Moment>,
+
+    /// Halt at a moment, and go on when Enter is pressed or the command behind `--` ends.
+    #[arg(
+        long, value_name = "MOMENT", requires = "serve", conflicts_with_all = ALONE,
+        conflicts_with = "snapshot"
+    )]
+    pub pause_at: Option<Moment>,
+
+    /// While halted, serve the cluster's API to kubectl. Its time stands still.
+    #[arg(long, requires = "pause_at")]
+    pub serve: bool,
+
+    /// Port of the API server; 6443, or the next free one, if not given.
+    #[arg(long, value_name = "PORT", requires = "serve")]
+    pub port: Option<u16>,
+
+    /// Where to write the kubeconfig; a file of its own under ~/.aerostat if not given.
+    #[arg(long, value_name = "FILE", requires = "serve")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Run a command with KUBECONFIG set while the simulation is halted.
+    #[arg(last = true, value_name = "COMMAND", requires = "serve")]
+    pub command: Vec<String>,
 }
+
+/// What is about several runs.
+const ALONE: [&str; 3] = ["vs", "sweep", "seeds"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,6 +108,13 @@ Examples:
 
   A page with charts:
       aerostat simulate scenarios/ci-day.yaml -o html > ci-day.html
+
+  The cluster as it is after ten minutes, for your own kubectl:
+      aerostat simulate scenarios/web-shop.yaml --pause-at 10m --serve
+      aerostat simulate scenarios/web-shop.yaml --pause-at 10m --serve -- kubectl get pods -o wide
+
+  What happened, step by step:
+      aerostat simulate scenarios/web-shop.yaml --log shop.log && aerostat replay shop.log
 
 The JSON is a stable interface; its schema is docs/simulate-report.schema.json, that of scenarios is
 docs/scenario.schema.json. Ctrl-C ends a simulation with the report so far.";

@@ -1,6 +1,7 @@
 //! `aerostat simulate`: a scenario in virtual time, with its bill and its waiting time.
 
 mod args;
+mod halt;
 mod progress;
 
 use std::path::Path;
@@ -8,10 +9,12 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 use aerostat_sim::compare::{self, Variant, compare};
+use aerostat_sim::event_log::EventLog;
 use aerostat_sim::report;
 use aerostat_sim::scenario::{Policy, Scenario};
-use aerostat_sim::simulate::{Options, simulate};
+use aerostat_sim::simulate::{Options, Simulation};
 use anyhow::{Context, bail};
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub use args::Args;
@@ -37,25 +40,62 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         set: Vec::new(),
     };
     let variants = variants(args)?;
-    let text = if variants.len() > 1 || args.seeds > 1 {
-        side_by_side(args, &options, &variants)?
-    } else {
-        alone(args, &options)?
-    };
-    print!("{text}");
-    Ok(ExitCode::SUCCESS)
+    if variants.len() > 1 || args.seeds > 1 {
+        print!("{}", side_by_side(args, &options, &variants)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    alone(args, &options)
 }
 
-fn alone(args: &Args, options: &Options) -> anyhow::Result<String> {
+fn alone(args: &Args, options: &Options) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::start()?;
-    let report = simulate(&args.scenario, options, &mut |part| progress.tell(part));
-    progress.clear();
-    let report = report?;
-    Ok(match args.output {
+    let mut simulation = Simulation::begin(&args.scenario, options)?;
+    if let Some(log) = &args.log {
+        simulation.tell(EventLog::create(log)?)?;
+    }
+    let mut code = ExitCode::SUCCESS;
+    let mut goes_on = true;
+    if let Some(moment) = args.snapshot.or(args.pause_at) {
+        let time = simulation.time_of(moment)?;
+        goes_on = play(&mut simulation, time, &mut progress)?;
+    }
+    if args.snapshot.is_some() && goes_on {
+        let state = serde_saphyr::to_string(&simulation.state());
+        print!("{}", state.context("the objects cannot be written as YAML")?);
+        return Ok(code);
+    }
+    if args.pause_at.is_some() && goes_on {
+        match halt::halt(&simulation, args)? {
+            halt::Ended::GoOn(command) => code = command,
+            halt::Ended::Enough => {
+                simulation.interrupt();
+                goes_on = false;
+            }
+        }
+    }
+    if goes_on {
+        let end = simulation.end();
+        play(&mut simulation, end, &mut progress)?;
+    }
+    let report = simulation.report();
+    let text = match args.output {
         Output::Table => report::table(&report),
         Output::Json => json(&report)?,
         Output::Html => report::html(&report).context("the page cannot be written")?,
-    })
+    };
+    print!("{text}");
+    Ok(code)
+}
+
+/// Lets time pass, with a bar; whether it got as far as `until`.
+fn play(
+    simulation: &mut Simulation,
+    until: Timestamp,
+    progress: &mut Progress,
+) -> anyhow::Result<bool> {
+    let played = simulation.play(until, &mut |part| progress.tell(part));
+    progress.clear();
+    played
 }
 
 fn side_by_side(args: &Args, options: &Options, variants: &[Variant]) -> anyhow::Result<String> {

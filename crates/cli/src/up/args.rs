@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::ValueEnum;
-
 use crate::market::Market;
 use crate::planner::Planner;
+use crate::print::Output;
 
 /// Start an embedded Kubernetes cluster with Auto Mode, for your own kubectl.
 ///
@@ -78,15 +77,6 @@ Examples:
 
   One JSON object a line:
       aerostat up -o json examples/balloon.yaml examples/priority-classes.yaml";
-
-/// How to tell what happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Sentences.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// A positive factor: `10x`, `10`, `0.5x`.
 #[derive(Clone, Copy, Debug, PartialEq)]

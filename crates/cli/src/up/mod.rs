@@ -1,9 +1,6 @@
 //! `aerostat up`: the embedded cluster, for kubectl.
 
 mod args;
-mod listen;
-mod place;
-mod print;
 
 use std::process::ExitCode;
 
@@ -14,9 +11,9 @@ use aerostat_sim::world::{World, WorldOptions};
 use aerostat_sim::{Config, story};
 use anyhow::Context;
 
-pub use args::Args;
-use place::Place;
-use print::Printer;
+use crate::local::{self, Place, exit_code, interrupted};
+use crate::print::{Printer, Ready};
+pub use args::{Args, Speed};
 
 /// Starts the cluster and keeps it until Ctrl-C, or until the command behind `--` ends.
 ///
@@ -41,10 +38,10 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     let region = args.market.region()?;
     let manifests = read_manifests(&args)?;
-    let (listener, notice) = listen::bind(args.port).await?;
+    let (listener, notice) = local::bind(args.port).await?;
     let port = listener.local_addr().context("the listening socket has no address")?.port();
     let credentials = Credentials::generate().context("certificates cannot be made")?;
-    let place = Place::for_port(&args, port)?;
+    let place = Place::new(args.kubeconfig.as_deref(), args.merge_kubeconfig, port)?;
 
     let clock = Clock::scaled(args.speed.0);
     let seed = args.seed.unwrap_or_else(|| clock.now().as_nanosecond().unsigned_abs() as u64);
@@ -61,9 +58,9 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let url = server.url();
     place.write(&url, &credentials)?;
 
-    let printer = Printer::new(&args, clock.now());
+    let printer = Printer::new(args.output, !args.command.is_empty(), clock.now());
     printer.notice(notice.as_deref());
-    printer.ready(&print::Ready {
+    printer.ready(&Ready {
         url: &url,
         kubeconfig: place.path(),
         region: &region_name,
@@ -114,25 +111,4 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
 fn read_manifests(args: &Args) -> anyhow::Result<Vec<Manifest>> {
     let read: anyhow::Result<Vec<_>> = args.files.iter().map(|file| manifest::read(file)).collect();
     Ok(read?.into_iter().flatten().collect())
-}
-
-/// Ctrl-C, or a polite request to end.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        // Without handlers the process ends by itself.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-}
-
-/// The command's own exit code; 128 and the signal's number if one ended it, as shells have it.
-fn exit_code(status: std::process::ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
 }

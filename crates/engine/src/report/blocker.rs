@@ -89,6 +89,28 @@ pub enum Blocker {
 }
 
 impl Blocker {
+    /// What kind it is, as JSON has it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Pod { .. } => "pod",
+            Self::Pdb { .. } => "pdb",
+            Self::ManyPdbs { .. } => "manyPdbs",
+            Self::Nominated => "nominated",
+            Self::Budget { .. } => "budget",
+            Self::Never { .. } => "never",
+            Self::WhenEmpty { .. } => "whenEmpty",
+            Self::Work { .. } => "work",
+            Self::NoPrice => "noPrice",
+            Self::NoPlace { .. } => "noPlace",
+            Self::NotUp { .. } => "notUp",
+            Self::NotCheaper => "notCheaper",
+            Self::NotWorth { .. } => "notWorth",
+            Self::Unbalanced { .. } => "unbalanced",
+        }
+    }
+
     /// Whether it only stands against saving money, not against disruption as such: the reason of
     /// Karpenter's event is then `Unconsolidatable`, else `DisruptionBlocked`.
     #[must_use]
@@ -160,6 +182,36 @@ impl fmt::Display for Blocker {
             Self::Unbalanced { pool, score } => {
                 write!(f, "NodePool {pool:?} is Balanced: score {score:.2} < threshold 0.50")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_called_as_in_json() {
+        let pod = || ("default".to_owned(), "a".to_owned());
+        let pool = || "general".to_owned();
+        for blocker in [
+            Blocker::Node,
+            Blocker::Pod { pod: pod() },
+            Blocker::Pdb { pod: pod(), pdb: String::new() },
+            Blocker::ManyPdbs { pod: pod(), pdbs: Vec::new() },
+            Blocker::Nominated,
+            Blocker::Budget { reason: String::new() },
+            Blocker::Never { pool: pool() },
+            Blocker::WhenEmpty { pool: pool() },
+            Blocker::Work { pod: pod() },
+            Blocker::NoPrice,
+            Blocker::NoPlace { pod: pod(), message: String::new() },
+            Blocker::NotUp { machine: String::new() },
+            Blocker::NotCheaper,
+            Blocker::NotWorth { saves: 0.0, moves: 0.0 },
+            Blocker::Unbalanced { pool: pool(), score: 0.0 },
+        ] {
+            assert_eq!(serde_json::to_value(&blocker).unwrap()["kind"], blocker.kind());
         }
     }
 }

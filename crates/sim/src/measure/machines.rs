@@ -56,6 +56,8 @@ pub(crate) struct Bill {
 
 #[derive(Debug)]
 struct Machine {
+    /// The claim's name.
+    claim: String,
     offer: Offer,
     provider_id: String,
     price: f64,
@@ -119,6 +121,7 @@ impl Machines {
         let (price, fee) = self.price(&offer);
         let allocatable = status.allocatable.as_ref();
         let machine = Machine {
+            claim: claim.metadata.name.clone().unwrap_or_default(),
             provider_id: provider_id.clone(),
             price,
             fee,
@@ -162,6 +165,14 @@ impl Machines {
         let Some(machine) = self.live.get_mut(uid) else { return };
         machine.settle(now, &mut self.by_namespace);
         machine.pods.remove(pod);
+    }
+
+    /// It was decided that a claim is to go.
+    pub(crate) fn given_up(&mut self, claim: &str, reason: &str) {
+        let machine = self.live.values_mut().find(|machine| machine.claim == claim);
+        if let Some(machine) = machine {
+            machine.disruption.get_or_insert_with(|| reason.to_owned());
+        }
     }
 
     /// A claim is gone, and its machine; the UIDs of pods that were still on it.

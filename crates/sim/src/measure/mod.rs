@@ -6,6 +6,7 @@
 //! Nodes ──┐                 ├─> gauges ──> report
 //! Pods ───┴────> pods ──────┘
 //! NodePools ───> floor (what it costs at least)
+//! decisions ───> blockers (why machines stay, and pods wait)
 //! ```
 //!
 //! | module | holds |
@@ -13,8 +14,10 @@
 //! | `machines` | what was bought, from when to when, and who used it |
 //! | `pods` | from created to running to ended |
 //! | `floor` | the lower bound of what pods cost |
+//! | `blockers` | why machines stay, and pods wait |
 //! | `gauges` | what is the case over time |
 
+pub(crate) mod blockers;
 pub(crate) mod floor;
 pub(crate) mod gauges;
 pub(crate) mod machines;
@@ -26,12 +29,15 @@ use std::sync::Arc;
 use aerostat_api::{NodeClaim, NodePool};
 use aerostat_clock::Clock;
 use aerostat_cluster::{Change, Cluster, Informer};
+use aerostat_controllers::Decision;
 use aerostat_engine::resources::Resources;
 use aerostat_provider::catalog::Region;
 use aerostat_provider::sim::Reserved;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use blockers::Blockers;
 use floor::Floor;
 use gauges::{Gauge, Gauges};
 use machines::Machines;
@@ -45,6 +51,9 @@ pub struct Meter {
     node_changes: Informer<Node>,
     pod_changes: Informer<Pod>,
     events: Informer<Event>,
+    decisions: UnboundedReceiver<Decision>,
+    /// Who else wants to know of them.
+    listener: Option<UnboundedSender<Decision>>,
     pub(crate) ledger: Ledger,
 }
 
@@ -54,6 +63,7 @@ pub(crate) struct Ledger {
     pub(crate) pods: Pods,
     pub(crate) floor: Floor,
     pub(crate) gauges: Gauges,
+    pub(crate) blockers: Blockers,
     nodes: BTreeMap<String, NodeFacts>,
     /// What pods on machines ask for, daemons aside.
     asked: (i64, i64),
@@ -72,14 +82,17 @@ enum Seen {
     Node(Change<Node>),
     Pod(Change<Pod>),
     Event(Change<Event>),
+    Decision(Box<Decision>),
 }
 
 impl Meter {
-    /// A meter of a cluster in a region of which so much is reserved, until `end`; `fee` is Auto
-    /// Mode's, 0.12 for 12 %. `None` if the cluster knows no NodePools and NodeClaims.
+    /// A meter of a cluster, and of what is decided about it, in a region of which so much is
+    /// reserved, until `end`; `fee` is Auto Mode's, 0.12 for 12 %. `None` if the cluster knows no
+    /// NodePools and NodeClaims.
     #[must_use]
     pub fn new(
         cluster: &Cluster,
+        decisions: UnboundedReceiver<Decision>,
         region: Arc<Region>,
         reservations: &[Reserved],
         fee: f64,
@@ -93,15 +106,25 @@ impl Meter {
             node_changes: cluster.informer(),
             pod_changes: cluster.informer(),
             events: cluster.informer(),
+            decisions,
+            listener: None,
             ledger: Ledger {
                 machines: Machines::new(region.clone(), fee),
                 pods: Pods::default(),
                 floor: Floor::new(region, reservations),
                 gauges: Gauges::new(clock.now(), end),
+                blockers: Blockers::new(clock.now()),
                 nodes: BTreeMap::new(),
                 asked: (0, 0),
             },
         })
+    }
+
+    /// Everything that is decided from now on, once it is accounted for.
+    pub fn pass_on_decisions(&mut self) -> UnboundedReceiver<Decision> {
+        let (sender, receiver) = unbounded_channel();
+        self.listener = Some(sender);
+        receiver
     }
 
     /// Keeps account until dropped. Cancel-safe.
@@ -114,10 +137,19 @@ impl Meter {
                 Some(change) = self.node_changes.next() => Seen::Node(change),
                 Some(change) = self.pod_changes.next() => Seen::Pod(change),
                 Some(change) = self.events.next() => Seen::Event(change),
+                Some(decision) = self.decisions.recv() => Seen::Decision(Box::new(decision)),
                 else => return,
             };
-            self.ledger.take(&seen, self.clock.now());
+            self.take(seen, self.clock.now());
             self.drain();
+        }
+    }
+
+    fn take(&mut self, seen: Seen, now: Timestamp) {
+        self.ledger.take(&seen, now);
+        if let (Seen::Decision(decision), Some(listener)) = (seen, &self.listener) {
+            // It may have stopped to listen.
+            let _ = listener.send(*decision);
         }
     }
 
@@ -130,9 +162,10 @@ impl Meter {
                 .or_else(|| self.pools.try_next().map(Seen::Pool))
                 .or_else(|| self.node_changes.try_next().map(Seen::Node))
                 .or_else(|| self.pod_changes.try_next().map(Seen::Pod))
-                .or_else(|| self.events.try_next().map(Seen::Event));
+                .or_else(|| self.events.try_next().map(Seen::Event))
+                .or_else(|| Some(Seen::Decision(Box::new(self.decisions.try_recv().ok()?))));
             let Some(seen) = seen else { return };
-            self.ledger.take(&seen, now);
+            self.take(seen, now);
         }
     }
 
@@ -142,6 +175,7 @@ impl Meter {
         let now = self.clock.now();
         self.ledger.gauges.advance(now);
         self.ledger.machines.close(now);
+        self.ledger.blockers.advance(now);
     }
 }
 
@@ -159,6 +193,12 @@ impl Ledger {
             Seen::Pod(change) => self.pod(change, now),
             Seen::Event(Change::Applied { new, old: None }) => self.pods.event(new, now),
             Seen::Event(_) => {}
+            Seen::Decision(decision) => {
+                for going in &decision.plan.terminations {
+                    self.machines.given_up(&going.claim, &going.reason);
+                }
+                self.blockers.take(&decision.report, now);
+            }
         }
     }
 

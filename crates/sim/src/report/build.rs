@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Cost, Disruptions, Facts, LeftOut, Moves, Nodes, OfferBill, Part, Pods, Report, Series, Split,
-    Waits,
+    Blockers, Cost, Disruptions, Facts, Held, LeftOut, Moves, NoPlace, Nodes, OfferBill, Part,
+    Pods, Report, Series, Split, Waits,
 };
 use crate::measure::Ledger;
 use crate::measure::gauges::{Gauge, Gauges};
@@ -29,6 +29,7 @@ impl Report {
             pods: pods(ledger, &left_out),
             moves: Moves { pods_moved: moved, pods_preempted: preempted, by_reason },
             disruptions: Disruptions { nodes: disrupted.values().sum(), by_reason: disrupted },
+            blockers: blockers(ledger),
             left_out,
             series: series(gauges, &ledger.pods.waits),
         }
@@ -159,6 +160,23 @@ fn pods(ledger: &Ledger, left_out: &[LeftOut]) -> Pods {
         failed: counts.failed,
         left_out,
     }
+}
+
+fn blockers(ledger: &Ledger) -> Blockers {
+    let held = ledger.blockers.machines.iter().map(|(kind, held)| Held {
+        kind: kind.clone(),
+        hours: round(held.seconds / 3600.0),
+        usd: round(held.usd),
+        example: held.example.clone(),
+    });
+    let mut nodes: Vec<Held> = held.filter(|held| held.hours > 0.0).collect();
+    nodes.sort_by(|a, b| b.usd.total_cmp(&a.usd).then(a.kind.cmp(&b.kind)));
+    let pods = ledger.blockers.unplaced.iter().map(|(why, pods)| NoPlace {
+        why: why.clone(),
+        pods: u64::try_from(pods.len()).unwrap_or(u64::MAX),
+        example: pods.first().map_or_else(String::new, |pod| format!("{}/{}", pod.0, pod.1)),
+    });
+    Blockers { nodes, pods: pods.collect() }
 }
 
 fn series(gauges: &Gauges, waits: &[Wait]) -> Series {

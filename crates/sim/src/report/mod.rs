@@ -29,6 +29,8 @@ pub struct Report {
     pub moves: Moves,
     /// Machines that were given back.
     pub disruptions: Disruptions,
+    /// What stood in the way.
+    pub blockers: Blockers,
     /// What was not simulated, and why.
     pub left_out: Vec<LeftOut>,
     /// Values over time.
@@ -51,6 +53,8 @@ pub struct Facts {
     pub seed: u64,
     /// Whose instance types and prices.
     pub region: String,
+    /// By whose rules nodes were bought: `aerostat`, `karpenter` or `cluster-autoscaler`.
+    pub policy: String,
 }
 
 /// USD. Without the fee where nothing else is said.
@@ -213,6 +217,42 @@ pub struct Disruptions {
     pub nodes: u64,
     /// By the reason that their NodeClaim gives; `Deleted` if it gives none.
     pub by_reason: BTreeMap<String, u64>,
+}
+
+/// What stood in the way of giving machines back, and of placing pods.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blockers {
+    /// Why machines stayed that were looked at, those that cost most first.
+    pub nodes: Vec<Held>,
+    /// Why pods had found no place at the end.
+    pub pods: Vec<NoPlace>,
+}
+
+/// Machines that stayed for one kind of reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// Which kind: `budget`, `pdb`, `notWorth` and so on.
+    pub kind: String,
+    /// Machine hours.
+    pub hours: f64,
+    /// What the machines have cost meanwhile, in USD.
+    pub usd: f64,
+    /// What was said of the first: `CLAIM: WHY`.
+    pub example: String,
+}
+
+/// Pods without a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoPlace {
+    /// Why.
+    pub why: String,
+    /// How many.
+    pub pods: u64,
+    /// One of them, `namespace/name`.
+    pub example: String,
 }
 
 /// Something that was not simulated.

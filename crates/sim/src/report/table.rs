@@ -18,10 +18,14 @@ pub fn table(report: &Report) -> String {
         let _ = writeln!(text, "{name:<10} {}", says.trim_end());
     };
     let ended = if scenario.interrupted { ", ended early" } else { "" };
+    let policy = match scenario.policy.as_str() {
+        "aerostat" => String::new(),
+        other => format!(", policy {other}"),
+    };
     line(
         "scenario",
         format!(
-            "{}: {} from {}, region {}, seed {}{ended}",
+            "{}: {} from {}, region {}, seed {}{policy}{ended}",
             scenario.name,
             length(scenario.seconds),
             scenario.start,
@@ -106,6 +110,14 @@ pub fn table(report: &Report) -> String {
     );
     line("moved", format!("{} pods, {} preempted", moves.pods_moved, moves.pods_preempted));
     line("given back", counts(&report.disruptions.by_reason));
+    let tells = |hours: f64| hours > 0.01 * nodes.hours;
+    for held in report.blockers.nodes.iter().filter(|held| tells(held.hours)).take(LINES) {
+        let (hours, usd) = (held.hours, usd(held.usd));
+        line("stayed", format!("{} for {hours:.2} node hours, {usd}: {}", held.kind, held.example));
+    }
+    for pods in &report.blockers.pods {
+        line("no place", format!("{} pods ({}): {}", pods.pods, pods.example, pods.why));
+    }
     for left in &report.left_out {
         let pods = if left.pods > 0 { format!(" ({} pods)", left.pods) } else { String::new() };
         line("left out", format!("{}{pods}: {}", left.what, left.why));

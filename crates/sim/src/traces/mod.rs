@@ -41,6 +41,11 @@ impl Omissions {
     }
 }
 
+/// Whether this cluster serves the kind and somebody acts on it.
+fn acts(cluster: &Cluster, manifest: &Manifest) -> bool {
+    manifest.kind(cluster).is_some_and(|kind| kind.notice().is_none())
+}
+
 /// Creates or changes an object of another cluster, and its namespace; what is refused is noted.
 pub(crate) fn plant(cluster: &Cluster, source: &Source, value: &Value, left: &mut Omissions) {
     let kind = value["kind"].as_str().unwrap_or("object").to_owned();
@@ -52,6 +57,10 @@ pub(crate) fn plant(cluster: &Cluster, source: &Source, value: &Value, left: &mu
     let manifest = Manifest { source: source.clone(), value };
     if manifest.kind(cluster).is_none() {
         left.add(&kind, "this cluster does not serve the kind".to_owned(), pods);
+        return;
+    }
+    if !acts(cluster, &manifest) {
+        left.add(&kind, "nothing acts on it here".to_owned(), pods);
         return;
     }
     transplant::provide_namespace(cluster, &manifest.value);

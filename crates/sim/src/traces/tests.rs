@@ -3,6 +3,7 @@ use std::path::Path;
 use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::{Cluster, Options, bootstrap};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -75,6 +76,68 @@ async fn a_dump_is_planted_and_what_cannot_be_is_listed() {
             "1 Pod (1 pods): it has ended",
             "1 Pod (1 pods): its DaemonSet is not in the dump",
             "1 Widget (0 pods): this cluster does not serve the kind",
+        ]
+    );
+}
+
+/// What nobody acts on here must not take its pods along, and what has ended must not run again.
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_dump_are_neither_lost_nor_doubled() {
+    let object = |kind: &str, name: &str, owner: &str, rest: Value| {
+        let version = match kind {
+            "Pod" => "v1",
+            "StatefulSet" => "apps/v1",
+            _ => "batch/v1",
+        };
+        let mut value = json!({"apiVersion": version, "kind": kind,
+            "metadata": {"name": name, "namespace": "shop", "uid": name}});
+        if !owner.is_empty() {
+            value["metadata"]["ownerReferences"] =
+                json!([{"kind": "X", "name": owner, "uid": owner, "controller": true}]);
+        }
+        json_patch::merge(&mut value, &rest);
+        value
+    };
+    let pod =
+        json!({"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]});
+    let running = json!({"spec": pod, "status": {"phase": "Running"}});
+    let template = json!({"metadata": {"labels": {"app": "db"}}, "spec": pod});
+    let set = json!({"spec": {"replicas": 2, "serviceName": "db",
+        "selector": {"matchLabels": {"app": "db"}}, "template": {"metadata":
+        {"labels": {"app": "db"}}, "spec": {"containers": pod["containers"]}}}});
+    let job = |completions: i64, status: Value| json!({"spec": {"completions": completions, "template": template}, "status": status});
+    let complete = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
+    let items = [
+        object("StatefulSet", "db", "", set.clone()),
+        object("Pod", "db-0", "db", running.clone()),
+        object("Pod", "db-1", "db", running),
+        object("StatefulSet", "lonely", "", set),
+        object("Job", "done", "nightly", job(1, complete)),
+        object("Pod", "done-0", "done", json!({"spec": pod, "status": {"phase": "Succeeded"}})),
+        object("Job", "half", "", job(5, json!({"succeeded": 3}))),
+    ];
+    let cluster = cluster();
+    let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let dump = dump::Dump(crate::manifest::parse(Path::new("dump.json"), &text).unwrap());
+    let mut left = Omissions::default();
+    dump.plant(&cluster, &mut left);
+    let names: Vec<String> =
+        cluster.list::<Pod>("").iter().filter_map(|pod| pod.metadata.name.clone()).collect();
+    assert_eq!(names, ["db-0", "db-1"]);
+    let jobs = cluster.list::<Job>("");
+    let jobs: Vec<_> = jobs.iter().map(|job| job.spec.as_ref().unwrap().completions).collect();
+    assert_eq!(jobs, [Some(2)]);
+    let listed: Vec<String> = left
+        .list()
+        .map(|left| format!("{} ({} pods): {}", left.what, left.pods, left.why))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "1 Job (0 pods): it has ended",
+            "1 Pod (1 pods): it has ended",
+            "1 StatefulSet (2 pods): nothing acts on it here",
+            "1 StatefulSet (0 pods): nothing acts on it here: its pods come by themselves",
         ]
     );
 }

@@ -6,10 +6,18 @@ use std::time::Duration;
 
 use aerostat_sim::manifest::Applied;
 use aerostat_sim::story::{Kind, Line};
+use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::args::{Args, Output};
+/// How to tell what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Sentences.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Prints what happens.
 #[derive(Clone, Debug)]
@@ -37,13 +45,12 @@ pub struct Ready<'a> {
 }
 
 impl Printer {
-    /// A printer as the options and the terminal want it.
-    pub fn new(args: &Args, started: Timestamp) -> Self {
-        let aside = !args.command.is_empty();
+    /// A printer for the terminal; `aside` if something else owns stdout.
+    pub fn new(output: Output, aside: bool, started: Timestamp) -> Self {
         let terminal =
             if aside { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { output: args.output, color: terminal && !plain, aside, started }
+        Self { output, color: terminal && !plain, aside, started }
     }
 
     fn put(&self, text: &str) {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use aerostat_cluster::serve::{Credentials, kubeconfig};
 use anyhow::Context;
 
-use super::args::Args;
 use super::listen::DEFAULT_PORT;
 
 /// The kubeconfig of this cluster, and the one that it is merged into.
@@ -18,20 +17,20 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the options want it.
+    /// At `file`, or else where kubectl and we would look; with `merge` also in the user's own.
     ///
     /// # Errors
     ///
-    /// If there is no home folder to put it, and no `--kubeconfig`.
-    pub fn for_port(args: &Args, port: u16) -> anyhow::Result<Self> {
+    /// If there is no home folder to put it, and no `file`.
+    pub fn new(file: Option<&Path>, merge: bool, port: u16) -> anyhow::Result<Self> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-        let path = match (&args.kubeconfig, &home) {
+        let path = match (file, &home) {
             (Some(path), _) => std::path::absolute(path)?,
             (None, Some(home)) if port == DEFAULT_PORT => home.join(".aerostat/kubeconfig"),
             (None, Some(home)) => home.join(format!(".aerostat/kubeconfig-{port}")),
             (None, None) => std::env::temp_dir().join(format!("aerostat-{port}/kubeconfig")),
         };
-        let merged = if args.merge_kubeconfig {
+        let merged = if merge {
             let named = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
             let first = named.and_then(|paths| std::env::split_paths(&paths).next());
             let standard = home.map(|home| home.join(".kube/config"));
@@ -39,7 +38,7 @@ impl Place {
         } else {
             None
         };
-        Ok(Self { path, ours: args.kubeconfig.is_none(), merged })
+        Ok(Self { path, ours: file.is_none(), merged })
     }
 
     /// The kubeconfig of this cluster alone.
