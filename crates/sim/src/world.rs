@@ -73,6 +73,9 @@ impl World {
         let service = http::Service::new(cluster.clone());
         let client = Client::new(service.clone(), "default");
         let Config { cloud, stock, kubelet: nodes } = config;
+        cloud.check().map_err(|problem| {
+            Status::new(400, "BadRequest", format!("the config file's cloud.{problem}"))
+        })?;
         stock.check(&region).map_err(|problem| {
             Status::new(400, "BadRequest", format!("the config file's stock.{problem}"))
         })?;

@@ -1,6 +1,6 @@
 //! What goes wrong in the simulated cloud, when somebody wants it to.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::Notify;
 
+use super::lengths::exponential;
 use super::{OfferingKey, Shared, SimCloud, node};
 use crate::{Event, Notice, RepairPolicy};
 
@@ -76,9 +77,42 @@ impl SimCloud {
     /// Takes a machine back in two minutes, and tells so now. What it was is out of stock for a
     /// while.
     pub fn interrupt(&self, provider_id: &str) {
+        if self.shared.warn(provider_id) {
+            self.spawn(Arc::clone(&self.shared).lose_after_warning(provider_id.to_owned()));
+        }
+    }
+
+    /// Decides by chance when a spot machine is taken back that was ordered now.
+    pub(super) fn take_back(
+        &self,
+        labels: &BTreeMap<String, String>,
+        provider_id: String,
+        launch: Duration,
+    ) {
+        let rate = self.shared.timings.spot_interruptions_per_hour;
+        let is_spot = labels.get(labels::CAPACITY_TYPE).is_some_and(|kind| kind == "spot");
+        if rate <= 0.0 || !is_spot {
+            return;
+        }
+        let hours = exponential(&mut self.shared.state().delays) / rate;
+        // Longer than anything is simulated.
+        let Ok(lives) = Duration::try_from_secs_f64((hours * 3600.0).min(6e7)) else { return };
         let shared = Arc::clone(&self.shared);
-        let mut state = shared.state();
-        let Some(machine) = state.machines.get(provider_id) else { return };
+        self.spawn(async move {
+            shared.clock.sleep(launch + lives).await;
+            if shared.warn(&provider_id) {
+                shared.lose_after_warning(provider_id).await;
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Tells that a machine is about to be taken back; whether it was there. What it was is out of
+    /// stock for a while.
+    fn warn(&self, provider_id: &str) -> bool {
+        let mut state = self.state();
+        let Some(machine) = state.machines.get(provider_id) else { return false };
         let label = |key| machine.instance.labels.get(key).cloned().unwrap_or_default();
         let offering = OfferingKey {
             instance_type: label(labels::INSTANCE_TYPE),
@@ -87,16 +121,15 @@ impl SimCloud {
         };
         state.faults.tell(provider_id, Event::SpotInterruption);
         drop(state);
-        shared.learn(vec![offering]);
-        let provider_id = provider_id.to_owned();
-        self.spawn(async move {
-            shared.clock.sleep(WARNING).await;
-            shared.lose(provider_id, false).await;
-        });
+        self.learn(vec![offering]);
+        true
     }
-}
 
-impl Shared {
+    async fn lose_after_warning(self: Arc<Self>, provider_id: String) {
+        self.clock.sleep(WARNING).await;
+        self.lose(provider_id, false).await;
+    }
+
     pub(super) async fn next_notice(&self) -> Notice {
         loop {
             let arrived = {

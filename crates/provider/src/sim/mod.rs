@@ -12,7 +12,9 @@
 mod addresses;
 mod choose;
 mod faults;
+pub mod lengths;
 mod node;
+mod shortages;
 mod stock;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,8 @@ use crate::catalog::{self, Region};
 use crate::{CloudProvider, Instance, Notice, ProviderError, RepairPolicy};
 use addresses::Addresses;
 use faults::Faults;
+pub use shortages::Shortage;
+use shortages::Shortages;
 use stock::Learned;
 pub use stock::{Reserved, Stock, Unavailable};
 pub use timings::Timings;
@@ -78,13 +82,19 @@ struct State {
     learned: Learned,
     /// The region's types as far as is known, by the size of the data volume in bytes.
     types: BTreeMap<i64, Arc<Vec<InstanceType>>>,
+    /// What has run out by chance.
+    shortages: Shortages,
     draws: Stream,
+    /// How long things take, and when machines are taken back.
+    delays: Stream,
     faults: Faults,
 }
 
 /// A machine that has been ordered.
 struct Machine {
     instance: Instance,
+    /// How long it boots.
+    boot: Duration,
     claim: NodeClaim,
     address: Ipv4Addr,
     /// Random bits that its host's IDs are made of.
@@ -94,7 +104,8 @@ struct Machine {
 
 impl SimCloud {
     /// A cloud that sells what `region` does and has in `stock`. Nodes join through `client`; IDs
-    /// are drawn from the stream `sim-cloud` of `seeds`.
+    /// are drawn from the stream `sim-cloud` of `seeds`, delays from `sim-cloud/delays`, and what
+    /// runs out from streams that begin with `shortages`.
     #[must_use]
     pub fn new(
         region: Arc<Region>,
@@ -111,7 +122,9 @@ impl SimCloud {
             stock,
             learned: Learned::default(),
             types: BTreeMap::new(),
+            shortages: Shortages::new(clock.now(), seeds),
             draws: seeds.stream("sim-cloud"),
+            delays: seeds.stream("sim-cloud/delays"),
             faults: Faults::default(),
         };
         let state = Mutex::new(state);
@@ -233,7 +246,8 @@ impl Shared {
             if state.learned.knows(&key) || state.is_full(offering) {
                 return false;
             }
-            let is_out = state.stock.is_out_of(&key);
+            let State { stock, shortages, .. } = &mut *state;
+            let is_out = stock.is_out_of(&key) | shortages.is_out(&stock.shortages, &key, now);
             if is_out {
                 missing.push(key);
             }
@@ -270,8 +284,10 @@ impl Shared {
             capacity: kind.capacity.quantities(),
             allocatable: kind.allocatable.quantities(),
         };
+        let boot = self.timings.boot.draw(&mut state.delays);
         let machine = Machine {
             instance: instance.clone(),
+            boot,
             claim: claim.clone(),
             address,
             entropy,
@@ -286,8 +302,9 @@ impl Shared {
     /// until it succeeds, or until the machine is terminated.
     ///
     /// Source of the back-off: kubernetes `pkg/kubelet/kubelet_node_status.go`.
-    async fn boot(self: Arc<Self>, provider_id: String) {
-        self.clock.sleep(self.timings.launch.0 + self.timings.boot.0).await;
+    async fn boot(self: Arc<Self>, provider_id: String, launch: Duration) {
+        let boot = self.state().machines.get(&provider_id).map(|machine| machine.boot);
+        self.clock.sleep(launch + boot.unwrap_or_default()).await;
         let nodes: Api<Node> = Api::all(self.client.clone());
         let mut step = Duration::from_millis(100);
         loop {
@@ -307,7 +324,8 @@ impl Shared {
     }
 
     async fn shut_down(self: Arc<Self>, provider_id: String) {
-        self.clock.sleep(self.timings.terminate.0).await;
+        let takes = self.timings.terminate.draw(&mut self.state().delays);
+        self.clock.sleep(takes).await;
         self.remove(&provider_id);
     }
 
@@ -380,16 +398,18 @@ impl CloudProvider for SimCloud {
                 ProviderError::Other("the claim has no UID: create it first".to_owned())
             })?;
             let mut missing = Vec::new();
+            let launch = self.shared.timings.launch.draw(&mut self.shared.state().delays);
             let ordered = self.shared.order(claim, uid, types, &mut missing);
             // The machine boots even if nobody waits for the answer.
             if let Ok((instance, true)) = &ordered
                 && !self.shared.state().faults.keeps_from_booting()
             {
                 let provider_id = instance.provider_id.clone();
-                self.spawn(Arc::clone(&self.shared).boot(provider_id));
+                self.spawn(Arc::clone(&self.shared).boot(provider_id.clone(), launch));
+                self.take_back(&instance.labels, provider_id, launch);
             }
             if !matches!(ordered, Ok((_, false))) {
-                self.shared.clock.sleep(self.shared.timings.launch.0).await;
+                self.shared.clock.sleep(launch).await;
             }
             self.shared.learn(missing);
             ordered.map(|(instance, _)| instance)

@@ -12,7 +12,7 @@ use aerostat_engine::instance::{InstanceType, Offering, Reservation};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::OfferingKey;
+use super::{OfferingKey, Shortage};
 use crate::catalog::Region;
 
 /// How long an offering that had run out is not asked for again.
@@ -27,6 +27,8 @@ const RESERVED_PART: f64 = 1e-7;
 pub struct Stock {
     /// What has run out.
     pub unavailable: Vec<Unavailable>,
+    /// What runs out by chance, and comes back.
+    pub shortages: Vec<Shortage>,
     /// Capacity that was bought in advance.
     pub reservations: Vec<Reserved>,
 }
@@ -77,6 +79,15 @@ impl Stock {
         for (at, gone) in self.unavailable.iter().enumerate() {
             let entry = format!("unavailable[{at}]");
             known(entry, gone.instance_type.as_ref(), gone.zone.as_ref())?;
+        }
+        for (at, shortage) in self.shortages.iter().enumerate() {
+            let entry = format!("shortages[{at}]");
+            known(entry.clone(), shortage.instance_type.as_ref(), shortage.zone.as_ref())?;
+            for (name, length) in [("every", shortage.every), ("lasts", shortage.lasts)] {
+                if length.0.is_zero() {
+                    return Err(format!("{entry}.{name}: 0s is no time: write a length above 0"));
+                }
+            }
         }
         let mut ids = BTreeSet::new();
         for (at, reserved) in self.reservations.iter().enumerate() {

@@ -1,3 +1,5 @@
+mod chance;
+
 use aerostat_api::builtin;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;

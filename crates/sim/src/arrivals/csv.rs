@@ -4,6 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+/// Most lines of one row: a quote that is open for longer was never meant to be one.
+const MOST_LINES: usize = 1000;
+
 /// A table with a header.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -15,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads a file: commas, double quotes, one row a line.
+    /// Reads a file: commas, double quotes, one row a line (or more, in quotes).
     ///
     /// # Errors
     ///
@@ -28,17 +31,35 @@ impl Table {
 
     pub(super) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let (_, first) = lines.next().with_context(|| format!("{name}: it has no header"))?;
-        let header = fields(first).with_context(|| format!("{name}:1"))?;
+        let mut header: Option<Vec<String>> = None;
         let mut rows = Vec::new();
-        for (at, line) in lines {
-            let row = fields(line).with_context(|| format!("{name}:{}", at + 1))?;
-            if row.len() != header.len() {
-                bail!("{name}:{}: {} fields under a header of {}", at + 1, row.len(), header.len());
+        let mut lines = text.lines().enumerate();
+        while let Some((at, first)) = lines.next() {
+            if first.trim().is_empty() {
+                continue;
             }
-            rows.push((at + 1, row));
+            let line = at + 1;
+            // A field in quotes may go on over several lines.
+            let mut record = first.to_owned();
+            let row = loop {
+                if let Some(fields) = fields(&record) {
+                    break fields;
+                }
+                let Some((_, more)) = lines.next().filter(|(at, _)| at - line < MOST_LINES) else {
+                    bail!("{name}:{line}: a quote is not closed");
+                };
+                record.push('\n');
+                record.push_str(more);
+            };
+            match &header {
+                None => header = Some(row),
+                Some(header) if row.len() != header.len() => {
+                    bail!("{name}:{line}: {} fields under a header of {}", row.len(), header.len());
+                }
+                Some(_) => rows.push((line, row)),
+            }
         }
+        let header = header.with_context(|| format!("{name}: it has no header"))?;
         Ok(Self { name: name.to_owned(), header, rows })
     }
 
@@ -54,7 +75,8 @@ impl Table {
     }
 }
 
-fn fields(line: &str) -> anyhow::Result<Vec<String>> {
+/// The fields of a row; `None` if a quote is still open at its end.
+fn fields(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
     let mut characters = line.trim_end_matches('\r').chars().peekable();
@@ -71,9 +93,9 @@ fn fields(line: &str) -> anyhow::Result<Vec<String>> {
         }
     }
     if quoted {
-        bail!("a quote is not closed on its line");
+        return None;
     }
-    Ok(fields.into_iter().map(|field| field.trim().to_owned()).collect())
+    Some(fields.into_iter().map(|field| field.trim().to_owned()).collect())
 }
 
 #[cfg(test)]
@@ -86,13 +108,16 @@ mod tests {
         assert_eq!(table.rows[0], (2, vec!["1".to_owned(), "x, \"y\"".to_owned()]));
         assert_eq!(table.rows[1], (4, vec!["2".to_owned(), String::new()]));
         assert_eq!(table.column("b").unwrap(), 1);
+        let table = Table::parse("t.csv", "a,b\n1,\"x\ny\"\n2,z\n").unwrap();
+        assert_eq!(table.rows[0], (2, vec!["1".to_owned(), "x\ny".to_owned()]));
+        assert_eq!(table.rows[1].0, 4);
     }
 
     #[test]
     fn mistakes_are_named_with_file_and_line() {
         let error = |text: &str| format!("{:#}", Table::parse("t.csv", text).unwrap_err());
         assert_eq!(error("a,b\n1,2\n3\n"), "t.csv:3: 1 fields under a header of 2");
-        assert_eq!(error("a\n\"x\n"), "t.csv:2: a quote is not closed on its line");
+        assert_eq!(error("a\n\"x\ny\n"), "t.csv:2: a quote is not closed");
         assert_eq!(error("\n"), "t.csv: it has no header");
         let table = Table::parse("t.csv", "a,b\n").unwrap();
         let error = table.column("c").unwrap_err().to_string();

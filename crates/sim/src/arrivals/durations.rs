@@ -1,106 +1,133 @@
 //! How long work takes.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aerostat_clock::Stream;
+use aerostat_provider::sim::lengths::{Distribution, unit};
+use anyhow::bail;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{exponential, unit};
-use crate::span::{LONGEST, Span};
+use super::csv::Table;
+use super::replay::{Column, file_name, length, seconds_of};
+use crate::report::LeftOut;
+use crate::span::Span;
 
-/// `5m`, or a distribution to draw from.
+/// `5m`, a distribution to draw from, or a file of lengths to draw from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Durations {
     /// Always the same.
     Fixed(Span),
     /// Drawn.
     Drawn(Distribution),
+    /// Each row of a column as likely as the others.
+    Csv(Csv),
 }
 
-/// What durations are drawn from.
+/// A CSV file, and which column holds lengths: numbers of seconds or of `unit`, or 1m30s.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Distribution {
-    /// All lengths between two.
-    Uniform {
-        /// Shortest.
-        min: Span,
-        /// Longest.
-        max: Span,
-    },
-    /// Mostly short, by chance long.
-    Exponential {
-        /// Its mean.
-        mean: Span,
-    },
-    /// Mostly about the median, with a long tail: what builds and batch jobs look like.
-    Lognormal {
-        /// Half are shorter.
-        median: Span,
-        /// One of twenty is longer.
-        p95: Span,
-    },
+#[serde(deny_unknown_fields)]
+pub struct Csv {
+    /// The file, relative to the scenario's.
+    pub file: PathBuf,
+    /// The column.
+    pub column: String,
+    /// What 1 stands for; 1s if not given.
+    #[serde(default)]
+    pub unit: Option<String>,
 }
 
-/// The normal distribution's 95th percentile.
-const P95: f64 = 1.644_853_626_951_472_2;
+/// Durations that can be drawn from.
+#[derive(Clone, Debug)]
+pub(super) enum Draws {
+    Fixed(Duration),
+    Drawn(Distribution),
+    Rows(Vec<Duration>),
+}
 
 impl Durations {
-    /// Whether it can be drawn from.
+    /// Makes them ready. Rows that hold no length are left out.
     ///
     /// # Errors
     ///
-    /// Says which bounds are the wrong way round.
-    pub fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Drawn(Distribution::Uniform { min, max }) if min > max => {
-                Err(format!("uniform: min {min} is above max {max}"))
+    /// Says which bounds are the wrong way round, or what is wrong with the file.
+    pub(super) fn draws(&self, folder: &Path) -> anyhow::Result<(Draws, Vec<LeftOut>)> {
+        Ok(match self {
+            Self::Fixed(span) => (Draws::Fixed(span.0), Vec::new()),
+            Self::Drawn(distribution) => {
+                distribution.check().map_err(|why| anyhow::anyhow!("duration: {why}"))?;
+                (Draws::Drawn(distribution.clone()), Vec::new())
             }
-            Self::Drawn(Distribution::Lognormal { median, p95 })
-                if median >= p95 || median.0.is_zero() =>
-            {
-                Err(format!("lognormal: median {median} must be above 0s and below p95 {p95}"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// One length, in whole milliseconds.
-    pub fn draw(&self, draws: &mut Stream) -> Duration {
-        let seconds = |span: &Span| span.0.as_secs_f64();
-        let drawn = match self {
-            Self::Fixed(span) => return span.0,
-            Self::Drawn(Distribution::Uniform { min, max }) => {
-                seconds(min) + unit(draws) * (seconds(max) - seconds(min))
-            }
-            Self::Drawn(Distribution::Exponential { mean }) => seconds(mean) * exponential(draws),
-            Self::Drawn(Distribution::Lognormal { median, p95 }) => {
-                let spread = (seconds(p95) / seconds(median)).ln() / P95;
-                seconds(median) * (spread * normal(draws)).exp()
-            }
-        };
-        let most = LONGEST.as_secs_f64();
-        Duration::from_secs_f64((drawn.clamp(0.0, most) * 1000.0).round() / 1000.0)
+            Self::Csv(csv) => csv.rows(&Table::read(&folder.join(&csv.file))?)?,
+        })
     }
 }
 
-/// A standard normal number, by Box and Muller.
-fn normal(draws: &mut Stream) -> f64 {
-    let radius = (2.0 * exponential(draws)).sqrt();
-    radius * (std::f64::consts::TAU * unit(draws)).cos()
+impl Csv {
+    fn rows(&self, table: &Table) -> anyhow::Result<(Draws, Vec<LeftOut>)> {
+        let column = Column { column: self.column.clone(), unit: self.unit.clone() };
+        let unit = column.seconds().map_err(|why| anyhow::anyhow!("duration.csv.unit: {why}"))?;
+        let at = table.column(&self.column)?;
+        let mut rows = Vec::new();
+        let mut left: BTreeMap<String, (u64, usize)> = BTreeMap::new();
+        for (line, fields) in &table.rows {
+            match seconds_of(&fields[at], unit).and_then(length) {
+                Ok(length) => rows.push(length),
+                Err(why) => left.entry(why).or_insert((0, *line)).0 += 1,
+            }
+        }
+        if rows.is_empty() {
+            bail!("{}: the column {:?} holds no duration", table.name, self.column);
+        }
+        let left = left.into_iter().map(|(why, (count, line))| LeftOut {
+            what: format!("{count} durations of {}", file_name(&table.name)),
+            why: format!("{why}, first on line {line}"),
+            pods: 0,
+        });
+        Ok((Draws::Rows(rows), left.collect()))
+    }
+}
+
+impl Draws {
+    /// One length, in whole milliseconds.
+    pub(super) fn draw(&self, draws: &mut Stream) -> Duration {
+        match self {
+            Self::Fixed(length) => *length,
+            Self::Drawn(distribution) => distribution.draw(draws),
+            Self::Rows(rows) => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "a part of a number of rows"
+                )]
+                let at = (unit(draws) * rows.len() as f64) as usize;
+                rows.get(at).copied().unwrap_or_default()
+            }
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Durations {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        enum Named {
+            Uniform { min: aerostat_api::Duration, max: aerostat_api::Duration },
+            Exponential { mean: aerostat_api::Duration },
+            Lognormal { median: aerostat_api::Duration, p95: aerostat_api::Duration },
+            Csv(Csv),
+        }
         struct Either;
         impl<'de> Visitor<'de> for Either {
             type Value = Durations;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length like 5m, or one of uniform, exponential and lognormal")
+                f.write_str("a length like 5m, or one of uniform, exponential, lognormal and csv")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Durations, E> {
@@ -108,7 +135,18 @@ impl<'de> Deserialize<'de> for Durations {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Durations, A::Error> {
-                Distribution::deserialize(MapAccessDeserializer::new(map)).map(Durations::Drawn)
+                Ok(match Named::deserialize(MapAccessDeserializer::new(map))? {
+                    Named::Uniform { min, max } => {
+                        Durations::Drawn(Distribution::Uniform { min, max })
+                    }
+                    Named::Exponential { mean } => {
+                        Durations::Drawn(Distribution::Exponential { mean })
+                    }
+                    Named::Lognormal { median, p95 } => {
+                        Durations::Drawn(Distribution::Lognormal { median, p95 })
+                    }
+                    Named::Csv(csv) => Durations::Csv(csv),
+                })
             }
         }
         deserializer.deserialize_any(Either)
@@ -121,34 +159,33 @@ mod tests {
 
     use super::*;
 
-    fn drawn(text: &str) -> Vec<f64> {
-        let durations: Durations = serde_saphyr::from_str(text).unwrap();
-        durations.check().unwrap();
-        let mut draws = Seeds::new(1).stream("test");
-        let mut drawn: Vec<f64> =
-            (0..4001).map(|_| durations.draw(&mut draws).as_secs_f64()).collect();
-        drawn.sort_by(f64::total_cmp);
-        drawn
+    fn csv(text: &str) -> anyhow::Result<(Draws, Vec<LeftOut>)> {
+        let durations: Durations =
+            serde_saphyr::from_str("{csv: {file: t.csv, column: took, unit: 1m}}").unwrap();
+        let Durations::Csv(csv) = durations else { panic!("{durations:?}") };
+        csv.rows(&Table::parse("t.csv", text).unwrap())
     }
 
     #[test]
-    fn distributions_have_the_shape_that_they_are_given() {
-        assert!(drawn("90s").iter().all(|seconds| *seconds == 90.0));
-        let uniform = drawn("{uniform: {min: 1m, max: 3m}}");
-        assert!(uniform[0] >= 60.0 && uniform[4000] <= 180.0);
-        assert!((uniform[2000] - 120.0).abs() < 4.0, "{}", uniform[2000]);
-        let exponential = drawn("{exponential: {mean: 100s}}");
-        let mean = exponential.iter().sum::<f64>() / 4001.0;
-        assert!((mean - 100.0).abs() < 5.0, "{mean}");
-        let lognormal = drawn("{lognormal: {median: 100s, p95: 400s}}");
-        assert!((lognormal[2000] - 100.0).abs() < 5.0, "{}", lognormal[2000]);
-        assert!((lognormal[3800] - 400.0).abs() < 40.0, "{}", lognormal[3800]);
+    fn rows_of_a_file_come_as_often_as_they_stand_there() {
+        let (rows, left) = csv("id,took\n1,1\n2,1\n3,30s\n4,1\n5,-1\n6,\n").unwrap();
+        let mut stream = Seeds::new(1).stream("test");
+        let drawn: Vec<u64> = (0..4000).map(|_| rows.draw(&mut stream).as_secs()).collect();
+        let short = drawn.iter().filter(|seconds| **seconds == 30).count();
+        assert!(drawn.iter().all(|seconds| matches!(seconds, 30 | 60)));
+        assert!((900..1100).contains(&short), "{short}");
+        let left: Vec<_> = left.iter().map(|left| format!("{}: {}", left.what, left.why)).collect();
+        let wanted = [
+            "1 durations of t.csv: the duration is negative, first on line 6",
+            "1 durations of t.csv: the duration is none, first on line 7",
+        ];
+        assert_eq!(left, wanted);
     }
 
     #[test]
     fn mistakes_are_named() {
         let error = |text: &str| match serde_saphyr::from_str::<Durations>(text) {
-            Ok(durations) => durations.check().unwrap_err(),
+            Ok(durations) => durations.draws(Path::new("")).unwrap_err().to_string(),
             Err(error) => error.to_string(),
         };
         assert!(error("soon").contains("write it like 90s"));
@@ -156,5 +193,10 @@ mod tests {
         assert!(error("{uniform: {min: 2m, max: 1m}}").contains("min 2m0s is above max 1m0s"));
         assert!(error("{lognormal: {median: 0s, p95: 1s}}").contains("must be above 0s"));
         assert!(error("{gamma: {mean: 1s}}").contains("gamma"));
+        assert!(error("{csv: {file: no.csv, column: a}}").contains("no.csv cannot be read"));
+        let none = csv("took\nlong\n").unwrap_err().to_string();
+        assert_eq!(none, "t.csv: the column \"took\" holds no duration");
+        let other = csv("a\n1\n").unwrap_err().to_string();
+        assert_eq!(other, "t.csv: there is no column \"took\" among a");
     }
 }

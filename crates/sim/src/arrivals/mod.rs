@@ -30,7 +30,7 @@ use serde::Deserialize;
 
 use crate::report::LeftOut;
 use crate::span::Moment;
-use durations::Durations;
+use durations::{Draws, Durations};
 use replay::Replay;
 use template::{Template, Work};
 use times::{Bursts, Poisson, Times};
@@ -85,7 +85,7 @@ pub struct Coming {
     /// What of the input cannot come.
     pub left_out: Vec<LeftOut>,
     times: Source,
-    durations: Option<Durations>,
+    durations: Option<Draws>,
     draws: Stream,
 }
 
@@ -147,14 +147,17 @@ impl Arrivals {
             }
             _ => bail!("give exactly one of `poisson`, `bursts` and `replay`"),
         };
-        if let Some(durations) = &self.duration {
-            durations.check().map_err(|why| anyhow::anyhow!("duration: {why}"))?;
+        let mut durations = None;
+        if let Some(given) = &self.duration {
+            let (drawn, mut left) = given.draws(folder)?;
+            left_out.append(&mut left);
+            durations = Some(drawn);
         }
         Ok(Coming {
             work: Work::read(&self.name, &self.template, folder)?,
             left_out,
             times,
-            durations: self.duration.clone(),
+            durations,
             draws: draws("durations"),
         })
     }
@@ -175,17 +178,4 @@ impl Iterator for Coming {
         }
         Some(arrival)
     }
-}
-
-/// A number of [0, 1).
-fn unit(draws: &mut Stream) -> f64 {
-    use rand::Rng;
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    let bits = (draws.next_u64() >> 11) as f64;
-    bits / 9_007_199_254_740_992.0
-}
-
-/// An exponential number of mean 1.
-fn exponential(draws: &mut Stream) -> f64 {
-    -(1.0 - unit(draws)).ln()
 }

@@ -25,7 +25,11 @@ use crate::span::LONGEST;
 pub struct Replay {
     /// The CSV file, relative to the scenario's.
     pub file: PathBuf,
-    /// What its columns mean.
+    /// What form it has, if that is a well-known one.
+    #[serde(default)]
+    pub format: Option<Format>,
+    /// What its columns mean; says more than `format`, or something else.
+    #[serde(default)]
     pub columns: Columns,
     /// Only so many of the earliest rows; all if not given.
     #[serde(default)]
@@ -39,16 +43,34 @@ fn one() -> f64 {
     1.0
 }
 
+/// A form that files have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Jobs as GitLab's API tells of them: `created_at` and `duration`, which has seconds.
+    Gitlab,
+    /// Jobs as GitHub's API tells of them: `created_at`, `started_at` and `completed_at`.
+    Github,
+    /// The pod list of Alibaba's GPU cluster: times in seconds, milli-cores, MiB and GPUs.
+    Openb,
+    /// Requests of Azure's LLM traces: `TIMESTAMP`. How long one takes they do not tell.
+    AzureLlm,
+}
+
 /// Which column says what. The first arrival comes at once, the others as long after it as they
 /// did.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Columns {
     /// When it came: a date and time, or a number (of seconds, or of `unit`).
-    pub arrival: Column,
+    #[serde(default)]
+    pub arrival: Option<Column>,
     /// How long it ran: a number of seconds or of `unit`, or a duration like 1m30s.
     #[serde(default)]
     pub duration: Option<Column>,
+    /// When it began to run, as `arrival`; when it came if not given.
+    #[serde(default)]
+    pub start: Option<Column>,
     /// Instead of `duration`: when it ended, as `arrival`.
     #[serde(default)]
     pub end: Option<Column>,
@@ -65,6 +87,57 @@ pub struct Column {
     pub column: String,
     /// What 1 stands for.
     pub unit: Option<String>,
+}
+
+impl Format {
+    fn columns(self) -> Columns {
+        let column = |name: &str| Some(Column { column: name.to_owned(), unit: None });
+        let of = |unit: &str, name: &str| Column {
+            column: name.to_owned(),
+            unit: Some(unit.to_owned()).filter(|unit| !unit.is_empty()),
+        };
+        match self {
+            Self::Gitlab => Columns {
+                arrival: column("created_at"),
+                duration: column("duration"),
+                ..Columns::default()
+            },
+            Self::Github => Columns {
+                arrival: column("created_at"),
+                start: column("started_at"),
+                end: column("completed_at"),
+                ..Columns::default()
+            },
+            Self::Openb => Columns {
+                arrival: column("creation_time"),
+                end: column("deletion_time"),
+                requests: BTreeMap::from([
+                    ("cpu".to_owned(), of("m", "cpu_milli")),
+                    ("memory".to_owned(), of("Mi", "memory_mib")),
+                    ("nvidia.com/gpu".to_owned(), of("", "num_gpu")),
+                ]),
+                ..Columns::default()
+            },
+            Self::AzureLlm => Columns { arrival: column("TIMESTAMP"), ..Columns::default() },
+        }
+    }
+}
+
+impl Columns {
+    /// These, and what they do not say from others.
+    fn over(&self, others: Self) -> Self {
+        let says_how_long = self.duration.is_some() || self.end.is_some();
+        let length = if says_how_long { Self::default() } else { others.clone() };
+        let mut requests = others.requests;
+        requests.extend(self.requests.clone());
+        Self {
+            arrival: self.arrival.clone().or(others.arrival),
+            duration: self.duration.clone().or(length.duration),
+            start: self.start.clone().or(length.start),
+            end: self.end.clone().or(length.end),
+            requests,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Column {
@@ -127,9 +200,15 @@ impl Replay {
     }
 
     fn rows_of(&self, table: &Table, from: Timestamp) -> anyhow::Result<Rows> {
-        let columns = &self.columns;
+        let columns = &match self.format {
+            Some(format) => self.columns.over(format.columns()),
+            None => self.columns.clone(),
+        };
         if columns.duration.is_some() && columns.end.is_some() {
             bail!("replay.columns: give one of duration and end");
+        }
+        if columns.start.is_some() && columns.end.is_none() {
+            bail!("replay.columns.start: it goes with end");
         }
         let mut left: BTreeMap<String, (u64, usize)> = BTreeMap::new();
         let mut rows = Vec::new();
@@ -168,13 +247,14 @@ impl Replay {
 }
 
 /// A report is the same wherever the file lies.
-fn file_name(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 struct Reader {
     arrival: (usize, f64),
     duration: Option<(usize, f64)>,
+    start: Option<(usize, f64)>,
     end: Option<(usize, f64)>,
     requests: Vec<(String, usize, String)>,
 }
@@ -182,10 +262,15 @@ struct Reader {
 impl Reader {
     fn new(columns: &Columns, table: &Table) -> anyhow::Result<Self> {
         let time = |column: &Column, field: &str| -> anyhow::Result<(usize, f64)> {
-            let unit = column.unit.as_deref().unwrap_or("1s");
-            let unit = Duration::parse(unit)
+            let unit = column
+                .seconds()
                 .map_err(|why| anyhow::anyhow!("replay.columns.{field}.unit: {why}"))?;
-            Ok((table.column(&column.column)?, unit.0.as_secs_f64()))
+            Ok((table.column(&column.column)?, unit))
+        };
+        let Some(arrival) = &columns.arrival else {
+            bail!(
+                "replay.columns.arrival: say which column tells when, or which `format` the file has"
+            );
         };
         let mut requests = Vec::new();
         for (resource, column) in &columns.requests {
@@ -201,8 +286,9 @@ impl Reader {
             column.as_ref().map(|column| time(column, field)).transpose()
         };
         Ok(Self {
-            arrival: time(&columns.arrival, "arrival")?,
+            arrival: time(arrival, "arrival")?,
             duration: some(&columns.duration, "duration")?,
+            start: some(&columns.start, "start")?,
             end: some(&columns.end, "end")?,
             requests,
         })
@@ -213,27 +299,20 @@ impl Reader {
         let at =
             instant(&fields[self.arrival.0], self.arrival.1).ok_or("the arrival is no time")?;
         let seconds = match (&self.duration, &self.end) {
-            (Some((column, unit)), _) => {
-                let text = &fields[*column];
-                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-                let length = || Duration::parse(text).ok().map(|length| length.0.as_secs_f64());
-                let seconds = number.map(|number| number * unit).or_else(length);
-                Some(seconds.ok_or("the duration is none")?)
-            }
+            (Some((column, unit)), _) => Some(seconds_of(&fields[*column], *unit)?),
             (None, Some((column, unit))) => {
                 let end = instant(&fields[*column], *unit).ok_or("the end is no time")?;
-                Some(end - at)
+                let start = match self.start {
+                    Some((column, unit)) => {
+                        instant(&fields[column], unit).ok_or("the start is no time")?
+                    }
+                    None => at,
+                };
+                Some(end - start)
             }
             (None, None) => None,
         };
-        let duration = match seconds {
-            Some(seconds) if seconds < 0.0 => return Err("the duration is negative".to_owned()),
-            Some(seconds) if seconds > LONGEST.as_secs_f64() => {
-                return Err("the duration is longer than two years".to_owned());
-            }
-            Some(seconds) => Some(Length::from_secs_f64((seconds * 1000.0).round() / 1000.0)),
-            None => None,
-        };
+        let duration = seconds.map(length).transpose()?;
         let mut requests = BTreeMap::new();
         for (resource, column, unit) in &self.requests {
             let text = &fields[*column];
@@ -247,6 +326,33 @@ impl Reader {
         }
         Ok(Row { line, at, duration, requests })
     }
+}
+
+impl Column {
+    /// What 1 stands for, in seconds.
+    pub(super) fn seconds(&self) -> Result<f64, String> {
+        let unit = Duration::parse(self.unit.as_deref().unwrap_or("1s"))?;
+        Ok(unit.0.as_secs_f64())
+    }
+}
+
+/// Seconds of a length: a number of units, or a duration like 1m30s.
+pub(super) fn seconds_of(text: &str, unit: f64) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let length = || Duration::parse(text).ok().map(|length| length.0.as_secs_f64());
+    let seconds = number.map(|number| number * unit).or_else(length);
+    seconds.ok_or_else(|| "the duration is none".to_owned())
+}
+
+/// A length in whole milliseconds.
+pub(super) fn length(seconds: f64) -> Result<Length, String> {
+    if seconds < 0.0 {
+        return Err("the duration is negative".to_owned());
+    }
+    if seconds > LONGEST.as_secs_f64() {
+        return Err("the duration is longer than two years".to_owned());
+    }
+    Ok(Length::from_secs_f64((seconds * 1000.0).round() / 1000.0))
 }
 
 /// Seconds of a time: a number of units, or a date and time, UTC if it says nothing else.

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use aerostat_clock::Stream;
 use aerostat_engine::schedule::Schedule;
+use aerostat_provider::sim::lengths::{exponential, unit};
 use anyhow::bail;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::{MOST, exponential, unit};
+use super::MOST;
 use crate::span::{Cron, Span, Zone, after};
 
 /// Arrivals that know nothing of each other, at a rate.

@@ -1,8 +1,11 @@
 use super::*;
 
 fn read(columns: &str, table: &str) -> anyhow::Result<Rows> {
-    let replay: Replay =
-        serde_saphyr::from_str(&format!("{{file: t.csv, columns: {columns}}}")).unwrap();
+    read_as(&format!("columns: {columns}"), table)
+}
+
+fn read_as(how: &str, table: &str) -> anyhow::Result<Rows> {
+    let replay: Replay = serde_saphyr::from_str(&format!("{{file: t.csv, {how}}}")).unwrap();
     let table = Table::parse("t.csv", table).unwrap();
     replay.rows_of(&table, Timestamp::UNIX_EPOCH)
 }
@@ -54,10 +57,45 @@ fn what_cannot_be_played_is_listed_with_its_first_line() {
 }
 
 #[test]
+fn well_known_forms_are_read_by_their_name() {
+    let first = |how: &str, table: &str| {
+        let rows = read_as(how, table).unwrap();
+        assert_eq!(rows.left_out, []);
+        rows.arrivals[0].clone()
+    };
+    let gitlab = "id,name,status,created_at,started_at,finished_at,duration,queued_duration\n\
+        7,\"test: [a,\nb]\",success,2026-03-02T08:00:00.123Z,2026-03-02T08:00:30Z,\
+        2026-03-02T08:02:01Z,91.25,29.9\n";
+    assert_eq!(seconds(&first("format: gitlab", gitlab)), (0.0, Some(91.25)));
+    let github = "id,name,conclusion,created_at,started_at,completed_at\n\
+        9,build,success,2026-03-02T08:00:00Z,2026-03-02T08:00:30Z,2026-03-02T08:02:00Z\n";
+    assert_eq!(seconds(&first("format: github", github)), (0.0, Some(90.0)));
+    let openb = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\
+        deletion_time,scheduled_time\na,12000,16384,1,1000,,LS,Running,5,65,6\n";
+    let pod = first("format: openb", openb);
+    assert_eq!(seconds(&pod), (0.0, Some(60.0)));
+    assert_eq!(
+        (pod.requests["cpu"].as_str(), pod.requests["memory"].as_str()),
+        ("12000m", "16384Mi")
+    );
+    let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n";
+    assert_eq!(seconds(&first("format: azure-llm", azure)), (0.0, None));
+    // What the columns say counts.
+    let how = "format: azure-llm, columns: {duration: {column: GeneratedTokens, unit: 30ms}}";
+    assert_eq!(seconds(&first(how, azure)), (0.0, Some(0.3)));
+    let how = "format: github, columns: {end: completed_at}";
+    assert_eq!(seconds(&first(how, github)), (0.0, Some(120.0)));
+}
+
+#[test]
 fn a_file_of_another_form_is_refused() {
     let error = |columns: &str| read(columns, "a,b\n1,2\n").unwrap_err().to_string();
     assert_eq!(error("{arrival: when}"), "t.csv: there is no column \"when\" among a, b");
     assert!(error("{arrival: {column: a, unit: day}}").contains("arrival.unit: \"day\""));
+    assert!(error("{duration: b}").contains("replay.columns.arrival: say which column"));
+    assert!(error("{arrival: a, start: b}").contains("columns.start: it goes with end"));
+    let error_as = read_as("format: gitlab", "a,b\n1,2\n").unwrap_err().to_string();
+    assert_eq!(error_as, "t.csv: there is no column \"created_at\" among a, b");
     assert!(error("{arrival: a, duration: b, end: b}").contains("give one of duration and end"));
     assert!(error("{arrival: a, requests: {cpu: {column: b, unit: X}}}").contains("requests.cpu"));
 }
