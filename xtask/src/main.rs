@@ -1,6 +1,7 @@
-//! Developer commands: test, soak, bench, generate.
+//! Developer commands: test, soak, e2e, bench, generate.
 
 mod bench;
+mod e2e;
 mod generate;
 mod test;
 
@@ -11,12 +12,14 @@ usage: cargo xtask COMMAND
 
   test [--only-tests] [-- ARGUMENTS]   every check and every test; ARGUMENTS go to `cargo test`
   soak                                 the tests that take minutes: a crash at every single write
+  e2e [FILE…] [--focus RE] [--skip RE]  Karpenter's own end-to-end suite (with Go) against
+      [--jobs N] [--release] [--check] `aerostat up`; writes docs/conformance.md, or checks it
   bench [--engine] [--write]           the benchmark tables, from a release build; of the planner
                                        alone; into docs/benchmarks.md
         [--peers [--pods N,N…]]        and Karpenter's own benchmark in the same run
   bench --instructions [--bless]       instructions of a plan against those kept; keeps them
   generate schemas [--check]           Kubernetes' type tables, from its published Go modules
-  generate catalog --from DIR          the instance catalog, from two CSV files
+  generate catalog --from DIR          the instance catalog, from its three files
   generate catalog --check             whether the catalog is as the generator would pack it
 ";
 
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["test", ..] => test::run(&arguments[1..]),
         ["soak"] => test::soak(),
+        ["e2e", ..] => e2e::run(&arguments[1..]),
         ["bench", ..] => bench::run(&arguments[1..]),
         ["generate", "schemas"] => generate::run(false),
         ["generate", "schemas", "--check"] => generate::run(true),

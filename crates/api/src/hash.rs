@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
 
-use crate::nodeclass::NodeClassSpec;
 use crate::nodepool::{NodeClaimTemplate, NodeClaimTemplateSpec, NodeClassRef};
 use crate::{Duration, NillableDuration};
 
@@ -39,14 +39,9 @@ pub const NODECLASS_VERSION: &str = "aerostat-v1";
 
 /// The value of `eks.amazonaws.com/nodeclass-hash` for a class with this spec: the 64-bit FNV-1 hash
 /// of its JSON, keys sorted.
-///
-/// # Panics
-///
-/// Never: a class was read from JSON.
 #[must_use]
-pub fn nodeclass_hash(spec: &NodeClassSpec) -> String {
-    let value = serde_json::to_value(spec).expect("a class is JSON");
-    fnv(value.to_string().as_bytes()).to_string()
+pub fn nodeclass_hash(spec: &Value) -> String {
+    fnv(spec.to_string().as_bytes()).to_string()
 }
 
 fn template_spec(spec: &NodeClaimTemplateSpec) -> Struct {

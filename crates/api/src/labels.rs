@@ -71,3 +71,16 @@ pub const REPLACES: &str = "aerostat.dev/replaces";
 pub const REPLACES_BECAUSE: &str = "aerostat.dev/replaces-because";
 /// On a node or claim, set to `true`: order a machine in its place, drain it, end it.
 pub const REPLACE: &str = "aerostat.dev/replace";
+
+/// Size of a machine of Karpenter's KWOK provider.
+pub const KWOK_SIZE: &str = "karpenter.kwok.sh/instance-size";
+/// Its family.
+pub const KWOK_FAMILY: &str = "karpenter.kwok.sh/instance-family";
+/// Its vCPUs.
+pub const KWOK_CPU: &str = "karpenter.kwok.sh/instance-cpu";
+/// Its memory.
+pub const KWOK_MEMORY: &str = "karpenter.kwok.sh/instance-memory";
+/// Prefix of these.
+pub const KWOK_PREFIX: &str = "karpenter.kwok.sh/instance-";
+/// `fake` on nodes that KWOK plays: label and annotation.
+pub const KWOK_NODE: &str = "kwok.x-k8s.io/node";

@@ -6,6 +6,7 @@
 //! | [`quantity`] | Kubernetes quantities: exact arithmetic, canonical form |
 //! | [`duration`] | Karpenter's duration strings (`30s`, `24h0m0s`, `Never`) |
 //! | [`nodepool`], [`nodeclaim`], [`nodeclass`], [`nodeoverlay`] | the custom resources |
+//! | [`class`](mod@class) | classes of any provider |
 //! | [`condition`] | the status conditions they share |
 //! | [`crds`] | their definitions, as the API server enforces them |
 //! | [`builtin`] | the NodePools and the NodeClass that are there at the start |
@@ -15,6 +16,7 @@
 //! The types mirror what is served.
 
 pub mod builtin;
+pub mod class;
 pub mod condition;
 pub mod crds;
 pub mod duration;
@@ -27,6 +29,7 @@ pub mod nodepool;
 pub mod quantity;
 pub mod requirements;
 
+pub use class::{Class, ClassKind};
 pub use condition::Condition;
 pub use duration::{Duration, NillableDuration};
 pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aerostat_provider::catalog::{Catalog, File, Region};
+use aerostat_provider::catalog::{Catalog, File, Flavor, Region};
 use anyhow::{Context, bail};
 
 /// Which instance types there are, and what they cost.
@@ -28,13 +28,18 @@ impl Market {
         self.region.is_some() || !self.catalog.is_empty()
     }
 
-    /// The region that the options name, of the catalog that they name.
+    /// The region that the options name, of the catalog that they name, for machines of `flavor`.
     ///
     /// # Errors
     ///
     /// If the region is not known, or a file has a fault: the error names file, line and field.
-    pub fn region(&self) -> anyhow::Result<Arc<Region>> {
+    pub fn region(&self, flavor: Flavor) -> anyhow::Result<Arc<Region>> {
         let catalog = match self.catalog.as_slice() {
+            [] if flavor == Flavor::Kwok => Catalog::kwok(None)?,
+            [json] if flavor == Flavor::Kwok => Catalog::kwok(Some(read(json)?.file()))?,
+            _ if flavor == Flavor::Kwok => {
+                bail!("--catalog takes one JSON file with --provider kwok")
+            }
             [] => Catalog::embedded(),
             [json] => Catalog::from_kwok_json(read(json)?.file())?,
             [one, two] => {

@@ -140,6 +140,7 @@ const READ_ONLY: u8 = 32;
 const STORED_ONLY: &[(&str, &str)] = &[
     ("", "replicationcontrollers"),
     ("apps", "statefulsets"),
+    ("autoscaling.x-k8s.io", "capacitybuffers"),
     ("autoscaling", "horizontalpodautoscalers"),
     ("batch", "cronjobs"),
     ("networking.k8s.io", "ingresses"),
@@ -165,6 +166,8 @@ const BUILTIN: &[(&str, &str, &str, &str, &str, &str, u8)] = &[
     ("", "v1", "Secret", "secrets", "", "", NAMESPACED),
     ("", "v1", "Service", "services", "svc", "all", NAMESPACED | STATUS),
     ("", "v1", "ServiceAccount", "serviceaccounts", "sa", "", NAMESPACED),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", "", "api-extensions", STATUS | GENERATION),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", "", "api-extensions", GENERATION),
     ("apps", "v1", "ControllerRevision", "controllerrevisions", "", "", NAMESPACED),
     ("apps", "v1", "DaemonSet", "daemonsets", "ds", "all", NAMESPACED | STATUS | GENERATION),
     ("apps", "v1", "Deployment", "deployments", "deploy", "all", NAMESPACED | STATUS | SCALE | GENERATION),

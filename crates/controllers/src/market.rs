@@ -111,14 +111,14 @@ pub(crate) fn of_claim(
         return types.clone();
     }
     let reference = &claim.spec.node_class_ref;
-    let class = index.classes.get(&reference.name).filter(|_| reference.kind == "NodeClass");
+    let class = index.class_of(provider.class_kind(), reference);
     provider.instance_types(reference, class.as_deref())
 }
 
 /// What the provider sells with a pool's class.
 fn sold(provider: &dyn CloudProvider, index: &Index, pool: &NodePool) -> Types {
     let reference = &pool.spec.template.spec.node_class_ref;
-    let class = index.classes.get(&reference.name).filter(|_| reference.kind == "NodeClass");
+    let class = index.class_of(provider.class_kind(), reference);
     provider.instance_types(reference, class.as_deref())
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aerostat_api::{NodeClaim, NodeClass, NodePool, Quantity, hash, labels};
+use aerostat_api::{Class, NodeClaim, NodePool, Quantity, hash, labels};
 use aerostat_engine::budgets::{self, Closed};
 use aerostat_engine::cost;
 use aerostat_engine::resources::Resources;
@@ -54,7 +54,7 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         }
     }
     let class = &pool.spec.template.spec.node_class_ref;
-    let class = context.index().classes.get(&class.name).filter(|_| class.kind == "NodeClass");
+    let class = context.index().class_of(context.provider.class_kind(), class);
     class_readiness(&pool, class.as_deref(), &mut conditions);
     let changes = disruption_allowed(&pool, &mut conditions, context.clock.now());
     let class_generation = class.and_then(|class| class.metadata.generation);
@@ -135,7 +135,7 @@ fn validate(pool: &NodePool) -> Result<(), String> {
     Ok(())
 }
 
-fn class_readiness(pool: &NodePool, class: Option<&NodeClass>, conditions: &mut ConditionSet) {
+fn class_readiness(pool: &NodePool, class: Option<&Class>, conditions: &mut ConditionSet) {
     let name = "NodeClassReady";
     let reference = &pool.spec.template.spec.node_class_ref;
     let Some(class) = class else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aerostat_api::nodepool::NodeClassRef;
-use aerostat_api::{NodeClaim, NodeClass, Quantity};
+use aerostat_api::{Class, ClassKind, NodeClaim, Quantity};
 use aerostat_engine::instance::InstanceType;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -20,6 +20,8 @@ pub struct Instance {
     pub launched: Timestamp,
     /// Labels that its node will carry: type, zone, capacity type and the rest.
     pub labels: BTreeMap<String, String>,
+    /// What its claim is to remember of the launch.
+    pub annotations: BTreeMap<String, String>,
     /// The machine image.
     pub image_id: Option<String>,
     /// What the machine has.
@@ -87,6 +89,13 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// Its name, `sim` for example.
     fn name(&self) -> &'static str;
 
+    /// The kind of class that its machines are launched with.
+    fn class_kind(&self) -> &'static ClassKind;
+
+    /// What `Ready` of a class depends on, as far as the provider looks at classes: all of it is
+    /// true of every class that the server has taken. `None`: classes are ready as they come.
+    fn class_conditions(&self) -> Option<&'static [&'static str]>;
+
     /// Everything that could be launched with a class, offerings that are out of stock included,
     /// by name. `class` is `None` as long as nobody knows it.
     ///
@@ -96,18 +105,19 @@ pub trait CloudProvider: Send + Sync + 'static {
     fn instance_types(
         &self,
         reference: &NodeClassRef,
-        class: Option<&NodeClass>,
+        class: Option<&Class>,
     ) -> Result<Arc<Vec<InstanceType>>, ProviderError>;
 
     /// When an offering that has run out will be tried again.
     fn next_change(&self) -> Option<Timestamp>;
 
-    /// Launches a machine for a claim: the cheapest offering of `types` (those of its class, by
-    /// name, as they were planned with) that it allows and that is to be had. Idempotent by the
-    /// claim's UID: asked again, it returns the machine that it launched the first time.
+    /// Launches a machine for a claim of `class`: the cheapest offering of `types` (those of its
+    /// class, by name, as they were planned with) that it allows and that is to be had. Idempotent
+    /// by the claim's UID: asked again, it returns the machine that it launched the first time.
     fn create<'a>(
         &'a self,
         claim: &'a NodeClaim,
+        class: Option<&'a Class>,
         types: &'a [InstanceType],
     ) -> BoxFuture<'a, Result<Instance, ProviderError>>;
 
@@ -116,7 +126,7 @@ pub trait CloudProvider: Send + Sync + 'static {
     fn is_drifted<'a>(
         &'a self,
         claim: &'a NodeClaim,
-        class: Option<&'a NodeClass>,
+        class: Option<&'a Class>,
     ) -> BoxFuture<'a, Result<Option<&'static str>, ProviderError>>;
 
     /// Ends a machine. `Ok` says that it has begun; `NotFound` that the machine is gone.

@@ -6,6 +6,7 @@
 //!                            -> apply              server-side apply, field ownership
 //!                            -> openapi            documents for kubectl
 //! CRD schema -> custom                             the same for custom resources
+//! policy spec -> policy                            CEL that looks at requests
 //! ```
 //!
 //! Everything is a pure function of its arguments and of the table.
@@ -15,6 +16,7 @@ pub mod custom;
 pub mod decode;
 pub mod openapi;
 mod order;
+pub mod policy;
 pub mod protobuf;
 pub mod strategic;
 pub mod table;

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 /// What a definition (by its place in [`crds::all`]) says of an object.
 fn problems(definition: usize, object: &Value, old: Option<&Value>) -> Vec<String> {
-    let crd = &crds::all()[definition];
+    problems_of(&crds::all()[definition], object, old)
+}
+
+fn problems_of(crd: &Value, object: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let schema = CustomSchema::compile(schema).expect("our definitions compile");
     assert_eq!(schema.unknown_fields(object), [""; 0]);
@@ -63,6 +66,12 @@ fn rules_of_node_pools() {
         (
             format!("{template}/requirements"),
             json!([{"key": "a", "operator": "In"}]),
+            "spec.template.spec.requirements: no such key: values evaluating rule: requirements \
+             with operator 'In' must have a value defined",
+        ),
+        (
+            format!("{template}/requirements"),
+            json!([{"key": "a", "operator": "In", "values": []}]),
             "spec.template.spec.requirements: requirements with operator 'In' must have a value defined",
         ),
         (
@@ -176,4 +185,60 @@ fn rules_of_node_classes() {
         let bad = changed(&class, pointer, value);
         assert_eq!(problems(2, &bad, Some(&class)), [expected]);
     }
+}
+
+#[test]
+fn the_kwok_provider_keeps_its_label_domain() {
+    let [pools, claims, ..] = &crds::kwok()[..] else { panic!("pools and claims come first") };
+    let mut pool = serde_json::to_value(builtin::general_purpose()).unwrap();
+    let keys = |key: &str| json!([{"key": key, "operator": "Exists"}]);
+    let mut said = |key: &str| {
+        pool["spec"]["template"]["spec"]["requirements"] = keys(key);
+        problems_of(pools, &pool, None)
+    };
+    assert_eq!(said("karpenter.kwok.sh/instance-size"), [""; 0]);
+    assert_eq!(
+        said("karpenter.kwok.sh/color"),
+        ["spec.template.spec.requirements[0].key: \
+          label domain \"karpenter.kwok.sh\" is restricted"]
+    );
+    let claim = json!({"metadata": {"name": "a"}, "spec": {
+        "nodeClassRef": {"group": "g", "kind": "k", "name": "n"},
+        "requirements": keys("karpenter.kwok.sh/color"),
+    }});
+    assert_eq!(
+        problems_of(claims, &claim, None),
+        ["spec.requirements[0].key: label domain \"karpenter.kwok.sh\" is restricted"]
+    );
+}
+
+#[test]
+fn rules_of_capacity_buffers() {
+    let crd = &crds::kwok()[4];
+    let said =
+        |spec: Value| problems_of(crd, &json!({"metadata": {"name": "a"}, "spec": spec}), None);
+    assert_eq!(said(json!({"podTemplateRef": {"name": "t"}, "replicas": 1})), [""; 0]);
+    assert_eq!(said(json!({"podTemplateRef": {"name": "t"}, "limits": {"cpu": "1"}})), [""; 0]);
+    assert_eq!(
+        said(json!({"podTemplateRef": {"name": "t"}})),
+        ["spec: If podTemplateRef is set, replicas or limits must also be set"]
+    );
+    let scalable = json!({"kind": "Deployment", "name": "d"});
+    assert_eq!(said(json!({"scalableRef": scalable, "percentage": 10})), [""; 0]);
+    assert_eq!(
+        said(json!({"scalableRef": scalable, "podTemplateRef": {"name": "t"}, "replicas": 1})),
+        ["spec: You must define either PodTemplateRef or ScalableRef, but not both"]
+    );
+}
+
+#[test]
+fn a_class_of_the_kwok_provider_is_ready_as_it_comes() {
+    let schema = &crds::kwok()[2]["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let schema = CustomSchema::compile(schema).expect("our definitions compile");
+    let mut class = json!({"metadata": {"name": "a"}});
+    schema.default(&mut class);
+    let ready = &class["status"]["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("True")));
+    let bad = json!({"metadata": {"name": "a"}, "spec": {"nodeRegistrationDelay": "soon"}});
+    assert_eq!(schema.validate(&bad, None)[0].field, "spec.nodeRegistrationDelay");
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aerostat_clock::Clock;
 use aerostat_engine::schedule::Schedule;
 use aerostat_engine::snapshot::{PackingRule, Preferences, Settings};
-use aerostat_provider::catalog::{Catalog, File, Region};
+use aerostat_provider::catalog::{Catalog, File, Flavor, Region};
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -38,9 +38,13 @@ pub struct Scenario {
     /// Its seed.
     #[serde(default)]
     pub seed: u64,
-    /// Its region.
-    #[serde(default = "default_region")]
-    pub region: String,
+    /// Whose machines are simulated: `sim` for Auto Mode's, `kwok` for those of Karpenter's KWOK
+    /// provider, which begins without pools and classes.
+    #[serde(default)]
+    pub provider: Flavor,
+    /// Its region; the only one, or `ap-northeast-1`, if not given.
+    #[serde(default)]
+    pub region: Option<String>,
     /// Its own instance types and prices: one KWOK JSON file, or two CSV files (types, offerings).
     #[serde(default)]
     pub catalog: Vec<PathBuf>,
@@ -111,9 +115,8 @@ fn default_start() -> Timestamp {
     Timestamp::constant(1_767_571_200, 0)
 }
 
-fn default_region() -> String {
-    "ap-northeast-1".to_owned()
-}
+/// Where a scenario is that does not say it.
+const DEFAULT_REGION: &str = "ap-northeast-1";
 
 /// Something done at a time, or again and again by cron.
 #[derive(Clone, Debug, Deserialize)]
@@ -164,7 +167,16 @@ impl Scenario {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("the scenario {shown} cannot be read"))?;
-        serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no valid scenario"))
+        Self::parse(&text).with_context(|| format!("{shown} is no valid scenario"))
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let mut scenario: Self = serde_saphyr::from_str(text)?;
+        if scenario.provider != Flavor::default() {
+            let given: Value = serde_saphyr::from_str(text)?;
+            scenario.config = Config::over(scenario.provider, given["config"].clone())?;
+        }
+        Ok(scenario)
     }
 
     /// Reads a file, and changes fields: `until`, or `arrivals.0.poisson.perHour`.
@@ -201,7 +213,7 @@ impl Scenario {
             *place = to.clone();
         }
         // As text again, so that everything is read by the same rules.
-        serde_saphyr::from_str(&value.to_string())
+        Self::parse(&value.to_string())
             .with_context(|| format!("{shown} is no valid scenario with what is set"))
     }
 
@@ -223,6 +235,13 @@ impl Scenario {
             (name.clone(), text.clone())
         };
         let catalog = match files.as_slice() {
+            [] if self.provider == Flavor::Kwok => Catalog::kwok(None)?,
+            [(name, text)] if self.provider == Flavor::Kwok => {
+                Catalog::kwok(Some(File { name, text }))?
+            }
+            _ if self.provider == Flavor::Kwok => {
+                bail!("catalog: the kwok provider takes one JSON file")
+            }
             [] => Catalog::embedded(),
             [(name, text)] => Catalog::from_kwok_json(File { name, text })?,
             [types, offerings] => {
@@ -234,7 +253,13 @@ impl Scenario {
             }
             more => bail!("catalog: give one JSON file or two CSV files, not {}", more.len()),
         };
-        Ok(catalog.region(&self.region)?)
+        let regions = catalog.regions();
+        let region = match (&self.region, regions.as_slice()) {
+            (Some(region), _) => region.as_str(),
+            (None, [only]) => only,
+            (None, _) => DEFAULT_REGION,
+        };
+        Ok(catalog.region(region)?)
     }
 }
 

@@ -222,6 +222,10 @@ async fn build(
     let end = after(start, until.0);
     let clock = Clock::simulated(start);
     let region = match &options.region {
+        Some(region) if region.flavor != scenario.provider => bail!(
+            "the scenario's provider is kwok: it has instance types of its own, or those of the \
+             scenario's `catalog`"
+        ),
         Some(region) => region.clone(),
         None => scenario.region(folder)?,
     };

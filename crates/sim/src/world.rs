@@ -11,7 +11,7 @@ use aerostat_cluster::registry::WriteOptions;
 use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
 use aerostat_controllers::{Context, Decision, journal, standing};
 use aerostat_engine::snapshot::Settings;
-use aerostat_provider::catalog::Region;
+use aerostat_provider::catalog::{Flavor, Region};
 use aerostat_provider::sim::SimCloud;
 use kube::Client;
 use serde::Serialize;
@@ -65,11 +65,25 @@ impl World {
     /// If the config names what the region does not have, or if one of the objects that are there
     /// from the start is refused: a fault of this program.
     pub fn start(options: WorldOptions) -> Result<Self, Status> {
+        let mut world = Self::without_controllers(options)?;
+        world.restart_controllers(world.client.clone());
+        Ok(world)
+    }
+
+    /// The same without controllers: a cluster for another autoscaler.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::start`].
+    pub fn without_controllers(options: WorldOptions) -> Result<Self, Status> {
         let WorldOptions { clock, seed, region, config, ca, settings } = options;
         let seeds = Seeds::new(seed);
         let cluster = Cluster::new(&Options { clock, seeds });
         bootstrap::run(&cluster, &ca)?;
-        install_auto_mode(&cluster)?;
+        match region.flavor {
+            Flavor::AutoMode => install_auto_mode(&cluster)?,
+            Flavor::Kwok => install(&cluster, crds::kwok())?,
+        }
         let service = http::Service::new(cluster.clone());
         let client = Client::new(service.clone(), "default");
         let Config { cloud, stock, kubelet: nodes } = config;
@@ -89,10 +103,10 @@ impl World {
         tasks.spawn(workloads::run(cluster.clone()));
         tasks.spawn(scheduler::run(cluster.clone()));
         tasks.spawn(kubelet::run(cluster.clone(), Arc::new(nodes)));
-        let mut world = Self {
+        Ok(Self {
             cluster,
             service,
-            client: client.clone(),
+            client,
             cloud,
             tasks,
             controllers: JoinSet::new(),
@@ -100,9 +114,7 @@ impl World {
             settings,
             sender,
             decisions: Some(decisions),
-        };
-        world.restart_controllers(client);
-        Ok(world)
+        })
     }
 
     /// Ends the controllers wherever they are, and starts new ones that know nothing of the old
@@ -127,7 +139,7 @@ impl World {
         let ended = tokio::select! {
             biased;
             ended = self.tasks.join_next() => ended,
-            ended = self.controllers.join_next() => ended,
+            ended = self.controllers.join_next(), if !self.controllers.is_empty() => ended,
         };
         match ended {
             Some(Err(error)) => format!("a part of the cluster has failed: {error}"),
@@ -169,7 +181,11 @@ fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status>
 ///
 /// If one is refused: a fault of this program.
 pub fn install_definitions(cluster: &Cluster) -> Result<(), Status> {
-    for definition in crds::all() {
+    install(cluster, crds::all())
+}
+
+fn install(cluster: &Cluster, definitions: Vec<Value>) -> Result<(), Status> {
+    for definition in definitions {
         create(cluster, "apiextensions.k8s.io", "customresourcedefinitions", definition)?;
     }
     Ok(())

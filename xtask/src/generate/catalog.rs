@@ -1,4 +1,4 @@
-//! The instance catalog: two CSV files, packed into `crates/provider/data`.
+//! The instance catalog: two CSV files and one of JSON, packed into `crates/provider/data`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,14 @@ use flate2::write::GzEncoder;
 
 const TYPES: &str = "instance-types.csv.gz";
 const OFFERINGS: &str = "offerings";
+const KWOK: &str = "kwok-instance-types.json.gz";
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/provider/data")
 }
 
-/// Packs `instance-types.csv` and `offerings.csv` of the folder `from`: the types into one file,
-/// the offerings into one a region.
+/// Packs `instance-types.csv`, `offerings.csv` and `kwok-instance-types.json` of the folder `from`:
+/// the types into one file, the offerings into one a region.
 ///
 /// # Errors
 ///
@@ -28,7 +29,10 @@ pub fn pack(from: &Path) -> Result<()> {
         let path = from.join(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let mut files = BTreeMap::from([(TYPES.to_owned(), read("instance-types.csv")?)]);
+    let mut files = BTreeMap::from([
+        (TYPES.to_owned(), read("instance-types.csv")?),
+        (KWOK.to_owned(), read("kwok-instance-types.json")?),
+    ]);
     let offerings = read("offerings.csv")?;
     let (header, rows) = offerings.split_once('\n').context("offerings.csv has no header line")?;
     ensure!(header.starts_with("region,"), "the first column of offerings.csv must be region");
@@ -54,7 +58,7 @@ pub fn pack(from: &Path) -> Result<()> {
 ///
 /// Names the file that was packed otherwise.
 pub fn check() -> Result<()> {
-    let mut paths = vec![data().join(TYPES)];
+    let mut paths = vec![data().join(TYPES), data().join(KWOK)];
     for entry in fs::read_dir(data().join(OFFERINGS))? {
         paths.push(entry?.path());
     }

@@ -112,7 +112,12 @@ fn build() -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(file))
 }
 
-fn cache_folder() -> anyhow::Result<PathBuf> {
+/// Where what is built outlives the checkout.
+///
+/// # Errors
+///
+/// If the folder cannot be made.
+pub fn cache_folder() -> anyhow::Result<PathBuf> {
     let folder = match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
         (Some(cache), _) => PathBuf::from(cache).join("aerostat"),
         (None, Some(home)) => PathBuf::from(home).join(".cache/aerostat"),

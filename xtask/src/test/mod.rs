@@ -2,7 +2,7 @@
 
 mod kubectl;
 
-pub use kubectl::find as kubectl;
+pub use kubectl::{cache_folder, find as kubectl};
 
 use std::process::Command;
 

@@ -20,11 +20,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use aerostat_api::ClassKind;
 use aerostat_clock::{Clock, Seeds};
 use aerostat_cluster::http;
 use aerostat_controllers::snapshot::{self, Memory};
 use aerostat_controllers::{Context as Controllers, index::Index};
 use aerostat_engine::pod::{Pod, PodKey};
+use aerostat_provider::catalog::Flavor;
 use aerostat_provider::sim::{SimCloud, Stock, Timings};
 use aerostat_sim::manifest::Manifest;
 use anyhow::{Context, bail};
@@ -67,7 +69,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 async fn plan(args: &Args) -> anyhow::Result<Outcome> {
-    let region = args.market.region()?;
+    let region = args.market.region(Flavor::AutoMode)?;
     let clock = Clock::scaled(1.0);
     let now = clock.now();
     let mut input = Input::new(clock)?;
@@ -81,11 +83,17 @@ async fn plan(args: &Args) -> anyhow::Result<Outcome> {
     let mut index = Index::default();
     if let Some(kubeconfig) = &args.kubeconfig {
         let live = live::client(Some(kubeconfig), args.context.as_deref()).await?;
-        index.read(&live, now).await.context("the cluster cannot be read")?;
+        index
+            .read(&live, &ClassKind::AUTO_MODE, now)
+            .await
+            .context("the cluster cannot be read")?;
     }
     input.settle_pools(index.pools.names().next().is_some())?;
     let client = Client::new(http::Service::new(input.cluster.clone()), "default");
-    index.read(&client, now).await.context("the objects of the files cannot be read back")?;
+    index
+        .read(&client, &ClassKind::AUTO_MODE, now)
+        .await
+        .context("the objects of the files cannot be read back")?;
     for set in daemons::of(&input.running) {
         let name = format!("{}/{}", set.namespace().unwrap_or_default(), set.name_any());
         if index.daemon_sets.get(&name).is_none() {

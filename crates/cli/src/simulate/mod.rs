@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
+use aerostat_provider::catalog::Flavor;
 use aerostat_sim::compare::{self, Variant, compare};
 use aerostat_sim::event_log::EventLog;
 use aerostat_sim::report;
@@ -31,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         until: args.until,
         seed: args.seed,
-        region: args.market.is_given().then(|| args.market.region()).transpose()?,
+        region: args.market.is_given().then(|| args.market.region(Flavor::AutoMode)).transpose()?,
         settings: args.planner.settings(),
         policy: args.policy.map(|policy| match policy {
             args::Policy::Aerostat => Policy::Aerostat,

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use aerostat_provider::catalog::Flavor;
+use clap::ValueEnum;
+
 use crate::market::Market;
 use crate::planner::Planner;
 use crate::print::Output;
@@ -29,6 +32,14 @@ pub struct Args {
 
     #[command(flatten)]
     pub market: Market,
+
+    /// Whose machines are simulated.
+    #[arg(long, value_enum, default_value_t = Provider::Sim)]
+    pub provider: Provider,
+
+    /// Start the cluster alone, for another autoscaler: nothing orders nodes, or gives them back.
+    #[arg(long)]
+    pub no_controllers: bool,
 
     #[command(flatten)]
     pub planner: Planner,
@@ -77,6 +88,26 @@ Examples:
 
   One JSON object a line:
       aerostat up -o json examples/balloon.yaml examples/priority-classes.yaml";
+
+/// Whose machines are simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Provider {
+    /// EKS Auto Mode's, on EC2: NodeClass, and two NodePools at the start.
+    Sim,
+    /// Those of Karpenter's KWOK provider: KWOKNodeClass, 144 types, ready at once. There is no
+    /// NodePool at the start.
+    Kwok,
+}
+
+impl Provider {
+    /// What the catalog calls it.
+    pub fn flavor(self) -> Flavor {
+        match self {
+            Self::Sim => Flavor::AutoMode,
+            Self::Kwok => Flavor::Kwok,
+        }
+    }
+}
 
 /// A positive factor: `10x`, `10`, `0.5x`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -35,8 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let begun = tokio::time::Instant::now();
     // Everything that may be wrong with the options is found before anything starts.
-    let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-    let region = args.market.region()?;
+    let flavor = args.provider.flavor();
+    let config = match &args.config {
+        Some(file) => Config::read(file, flavor)?,
+        None => Config::of(flavor),
+    };
+    let region = args.market.region(flavor)?;
     let manifests = read_manifests(&args)?;
     let (listener, notice) = local::bind(args.port).await?;
     let port = listener.local_addr().context("the listening socket has no address")?.port();
@@ -48,8 +52,13 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let region_name = region.name.clone();
     let ca = credentials.authority().to_owned();
     let settings = args.planner.settings();
-    let mut world = World::start(WorldOptions { clock, seed, region, config, ca, settings })
-        .context("the cluster cannot be set up")?;
+    let options = WorldOptions { clock, seed, region, config, ca, settings };
+    let world = if args.no_controllers {
+        World::without_controllers(options)
+    } else {
+        World::start(options)
+    };
+    let mut world = world.context("the cluster cannot be set up")?;
     for manifest in &manifests {
         manifest.check(&world.cluster, &manifests)?;
     }

@@ -13,12 +13,14 @@
 //! | `tolerations` | DefaultTolerationSeconds | five minutes on a node that fails |
 //! | `runtime_class` | RuntimeClass | overhead, selector, tolerations of a runtime |
 //! | `storage` | DefaultStorageClass, StorageObjectInUseProtection | class and finalizer |
+//! | `policy` | ValidatingAdmissionPolicy | what expressions of the cluster's users allow |
 //! | `quota` | ResourceQuota | how much a namespace may hold |
 //! | `prepare` | (strategies) | initial status, generated selectors, cleared fields |
 //! | `service` | (allocators) | cluster addresses and node ports |
 
 mod limits;
 mod namespace;
+pub(crate) mod policy;
 mod prepare;
 mod priority;
 pub(crate) mod quota;

@@ -12,6 +12,7 @@
 //! | `network` | Service, Endpoints, NetworkPolicy, … |
 //! | `storage` | claims, volumes, classes |
 //! | `autoscaling` | HorizontalPodAutoscaler |
+//! | `policy` | admission policies and their bindings |
 //! | `cluster` | Namespace, Secret, LimitRange, PriorityClass, RBAC |
 
 mod autoscaling;
@@ -19,6 +20,7 @@ mod cluster;
 mod container;
 mod network;
 mod pod;
+mod policy;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -63,6 +65,10 @@ pub fn apply(kind: &Kind, value: &mut Value) {
         ("", "ResourceQuota") => cluster::resource_quota(object),
         ("node.k8s.io", "RuntimeClass") => cluster::runtime_class(object),
         ("scheduling.k8s.io", "PriorityClass") => cluster::priority_class(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => policy::policy(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            policy::binding(object);
+        }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             cluster::role_binding(object);
         }

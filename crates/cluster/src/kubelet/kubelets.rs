@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 
 use super::addresses::Addresses;
+use super::kwok;
 use super::node::{self, Node};
 use super::pod::{Context, Pod, Stage, Step};
 use super::settings::Settings;
@@ -48,6 +49,8 @@ pub(super) struct Kubelets {
     ids: Stream,
     pulls: Stream,
     last_id: u64,
+    /// How many machines have been given an address here.
+    addressed: u64,
 }
 
 fn key(pod: &core::Pod) -> Key {
@@ -75,6 +78,7 @@ impl Kubelets {
             ids: seeds.stream("kubelet/ids"),
             pulls: seeds.stream("kubelet/pull"),
             last_id: 0,
+            addressed: 0,
         }
     }
 
@@ -91,6 +95,9 @@ impl Kubelets {
         let (object, ip) = match change {
             Change::Applied { new, .. } => {
                 let ip = node::simulated(&new);
+                if ip.is_none() && kwok::plays(&new) {
+                    self.address(&new);
+                }
                 (new, ip)
             }
             Change::Deleted(last) => (last, None),
@@ -108,6 +115,16 @@ impl Kubelets {
         }
     }
 
+    /// Gives an address to a machine that came without one; the node is taken up with it.
+    fn address(&mut self, node: &core::Node) {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let ip = kwok::address(self.addressed);
+        self.addressed += 1;
+        if let Err(error) = kwok::give_address(&self.cluster, name, ip) {
+            tracing::debug!(node = name, %error, "node address not posted");
+        }
+    }
+
     fn add_node(&mut self, name: &str, object: Arc<core::Node>, ip: Ipv4Addr) {
         let now = self.now();
         let id = self.next_id();
@@ -122,7 +139,9 @@ impl Kubelets {
             let action = Action::NodeReady(name.to_owned(), id);
             self.timers.put(at.unwrap_or(Timestamp::MAX), action);
         }
-        if let Err(error) = node.register_drivers(&self.cluster) {
+        if !node.kwok
+            && let Err(error) = node.register_drivers(&self.cluster)
+        {
             tracing::debug!(node = name, %error, "CSINode not written");
         }
         if let Err(error) = node.post(&self.cluster, now) {

@@ -16,6 +16,7 @@
 //! | `container` | a container: state, restarts, back-off |
 //! | `status` | a pod's status, phase and conditions as they follow from its state |
 //! | `workload`, `command` | how long a container runs and what it exits with |
+//! | `kwok` | what is different on nodes that KWOK would play |
 //! | `images` | names, sizes, pulls, what a node has |
 //! | `admit` | whether a kubelet takes a pod |
 //! | `addresses` | pod addresses |
@@ -23,7 +24,8 @@
 //! | `timers` | what happens when |
 //!
 //! Nodes join by the annotation [`MARKER`] and an `InternalIP`; whoever simulates the
-//! machine makes the node object once it has booted. Nothing runs: a container is a timer.
+//! machine makes the node object once it has booted. So do nodes that are annotated for KWOK; one
+//! without an address is given one. Nothing runs: a container is a timer.
 
 mod addresses;
 mod admit;
@@ -31,6 +33,7 @@ mod command;
 mod container;
 mod images;
 mod kubelets;
+mod kwok;
 mod node;
 mod pod;
 pub mod settings;

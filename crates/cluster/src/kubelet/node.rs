@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Owne
 
 use super::admit;
 use super::images::Images;
+use super::kwok;
 use super::pod::Pod;
 use crate::events::{self, EventType};
 use crate::registry::{Part, WriteOptions};
@@ -57,9 +58,15 @@ const HEALTHY: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
+/// Whether a node is played here.
+pub(super) fn is_simulated(node: &core::Node) -> bool {
+    let mark = node.metadata.annotations.as_ref().and_then(|all| all.get(MARKER));
+    mark.is_some_and(|mark| mark == "true") || kwok::plays(node)
+}
+
 /// The address of a node that is played here, once its machine has booted.
 pub(super) fn simulated(node: &core::Node) -> Option<Ipv4Addr> {
-    let marked = node.metadata.annotations.as_ref()?.get(MARKER).is_some_and(|mark| mark == "true");
+    let marked = is_simulated(node);
     let addresses = node.status.as_ref().filter(|_| marked)?.addresses.as_ref()?;
     let internal = addresses.iter().find(|address| address.type_ == "InternalIP")?;
     internal.address.parse().ok()
@@ -74,6 +81,8 @@ pub(super) struct Node {
     pub(super) ip: Ipv4Addr,
     pub(super) images: Images,
     pub(super) ready: bool,
+    /// Whether KWOK would play it.
+    pub(super) kwok: bool,
     network_from: Option<Timestamp>,
     /// When its status was last posted, and how many images it listed.
     posted: (Timestamp, usize),
@@ -83,6 +92,7 @@ impl Node {
     pub(super) fn new(id: u64, object: Arc<core::Node>, ip: Ipv4Addr, now: Timestamp) -> Self {
         Self {
             id,
+            kwok: kwok::plays(&object),
             object,
             usage: Usage::default(),
             ip,

@@ -62,6 +62,28 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Everything that has no time of its own happens at once, as with KWOK.
+    #[must_use]
+    pub fn instant() -> Self {
+        let zero = Duration(std::time::Duration::ZERO);
+        Self {
+            node_ready_delay: zero,
+            network_ready_delay: zero,
+            sandbox_delay: zero,
+            sandbox_retry_delay: Duration(std::time::Duration::from_secs(1)),
+            pull_bytes_per_second: NonZeroU64::MAX,
+            pull_jitter: 0.0,
+            image_check_delay: zero,
+            images: BTreeMap::new(),
+            start_delay: zero,
+            init_duration: zero,
+            job_duration: zero,
+            stop_duration: zero,
+        }
+    }
+}
+
 fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let value = f64::deserialize(deserializer)?;
     if (0.0..1.0).contains(&value) {

@@ -24,14 +24,9 @@ pub(super) struct Run {
     pub(super) exit_code: i32,
 }
 
-/// What the container does once started. The error names the annotation that is wrong.
-pub(super) fn run(
-    pod: &Pod,
-    container: &Container,
-    init: bool,
-    settings: &Settings,
-) -> Result<Run, String> {
-    let known = known(pod, container, init, settings);
+/// What the container does once started, if nothing is said about it it does what is `known`. The
+/// error names the annotation that is wrong.
+pub(super) fn run(pod: &Pod, container: &Container, init: bool, known: Run) -> Result<Run, String> {
     let mut run = known;
     if let Some((key, text)) = annotation(pod, container, init, "duration") {
         run.duration = match text {

@@ -6,7 +6,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::write::{metadata_mut, timestamp};
-use super::{Cluster, custom};
+use super::{Cluster, Part, custom};
+use crate::admission;
 use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::{Object, Write};
@@ -70,7 +71,20 @@ impl Cluster {
         loop {
             let old = self.get_object(kind, namespace, name)?;
             check_preconditions(kind, &old, options)?;
-            crate::admission::delete(self, kind, namespace, name)?;
+            admission::delete(self, kind, namespace, name)?;
+            admission::policy::check(
+                self,
+                &admission::policy::Write {
+                    kind,
+                    namespace,
+                    name,
+                    operation: "DELETE",
+                    part: Part::Main,
+                    new: &Value::Null,
+                    old: &old.value,
+                    dry_run: options.dry_run,
+                },
+            )?;
             let mut new = old.value.clone();
             let grace = grace_period(kind, &new, options);
             let metadata = metadata_mut(&mut new);

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use aerostat_clock::{Clock, Seeds};
 
+use crate::admission::policy::Policies;
 use crate::kinds::{self, Kind};
 use crate::status::Status;
 use crate::store::{Object, Resource, Store};
@@ -54,6 +55,8 @@ struct Inner {
     store: Store,
     kinds: RwLock<BTreeMap<Resource, Arc<Kind>>>,
     names: Mutex<names::Names>,
+    /// What the stored admission policies say.
+    policies: RwLock<Arc<Policies>>,
 }
 
 impl Cluster {
@@ -67,6 +70,7 @@ impl Cluster {
             store: Store::default(),
             kinds: RwLock::new(kinds.collect()),
             names: Mutex::new(names::Names::new(&options.seeds)),
+            policies: RwLock::default(),
         }))
     }
 
@@ -86,6 +90,19 @@ impl Cluster {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// What the stored admission policies say.
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        let policies = self.0.policies.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        policies.clone()
+    }
+
+    /// A policy or a binding was written, or is gone.
+    fn policies_changed(&self) {
+        let mut policies =
+            self.0.policies.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *policies = Arc::new(Policies::of(self));
     }
 
     /// The kind that is served as `plural` in `group`.

@@ -89,6 +89,8 @@ impl Cluster {
             && let Some(object) = value.as_object_mut()
         {
             object.remove("status");
+            // What the schema says of a status that is not there holds from the start.
+            custom::shape(kind, &mut value);
         }
         admission::create(self, kind, namespace, &mut value)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -97,6 +99,19 @@ impl Cluster {
         if !errors.is_empty() {
             return Err(Status::invalid(&kind.group, &kind.kind, &name, &errors));
         }
+        admission::policy::check(
+            self,
+            &admission::policy::Write {
+                kind,
+                namespace,
+                name: &name,
+                operation: "CREATE",
+                part: Part::Main,
+                new: &value,
+                old: &Value::Null,
+                dry_run: options.dry_run,
+            },
+        )?;
         admission::check(self, kind, namespace, &value)?;
         let key = (namespace.to_owned(), name.clone());
         let exists = || Status::already_exists(&kind.group, &kind.plural, &name);
@@ -156,6 +171,19 @@ impl Cluster {
                 if new == old.value {
                     return Ok(old);
                 }
+                let (new, old, dry_run) = (&new, &old.value, options.dry_run);
+                let operation = "UPDATE";
+                let write = admission::policy::Write {
+                    kind,
+                    namespace,
+                    name,
+                    operation,
+                    part,
+                    new,
+                    old,
+                    dry_run,
+                };
+                admission::policy::check(self, &write)?;
             }
             if options.dry_run {
                 return Ok(Arc::new(Object::new(new, old.revision)));
@@ -254,10 +282,12 @@ impl Cluster {
         self.names(super::names::Names::suffix)
     }
 
-    /// What follows from a write; CRDs change which kinds are served.
+    /// What follows from a write; CRDs change which kinds are served, policies what is allowed.
     pub(super) fn after_write(&self, kind: &Kind, object: &Object) {
         if custom::is_definition(kind) {
             self.definition_written(object);
+        } else if admission::policy::concerns(kind) {
+            self.policies_changed();
         }
     }
 
@@ -265,6 +295,8 @@ impl Cluster {
     pub(super) fn after_remove(&self, kind: &Kind, object: &Object) {
         if custom::is_definition(kind) {
             self.definition_removed(object);
+        } else if admission::policy::concerns(kind) {
+            self.policies_changed();
         } else if kind.custom.is_some() {
             self.custom_removed(kind);
         }

@@ -134,6 +134,9 @@ fn common(kind: &Kind, root: Place, errors: &mut Errors) {
         ("", "Node") => cluster::node(root, errors),
         ("coordination.k8s.io", "Lease") => cluster::lease(root, errors),
         ("", "ResourceQuota") => cluster::resource_quota(root, errors),
+        ("admissionregistration.k8s.io", _) => {
+            errors.extend(crate::admission::policy::validate(kind, root.value));
+        }
         _ => {}
     }
 }

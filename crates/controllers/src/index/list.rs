@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use aerostat_api::NodeClaim;
+use aerostat_api::{ClassKind, NodeClaim};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use kube::api::ListParams;
@@ -13,16 +13,22 @@ use serde::de::DeserializeOwned;
 use super::{Change, Index, wakers};
 
 impl Index {
-    /// Takes in everything that a cluster holds now; what is there already stays, unless an object
-    /// has the same name. Kinds that the cluster does not serve count as empty.
+    /// Takes in everything that a cluster holds now, with classes of `kind`; what is there already
+    /// stays, unless an object has the same name. Kinds that the cluster does not serve count as
+    /// empty.
     ///
     /// # Errors
     ///
     /// If the cluster does not answer, or does not allow to list a kind.
-    pub async fn read(&mut self, client: &Client, now: Timestamp) -> kube::Result<()> {
+    pub async fn read(
+        &mut self,
+        client: &Client,
+        kind: &ClassKind,
+        now: Timestamp,
+    ) -> kube::Result<()> {
         let mut changes = every(client, Change::Namespace).await?;
         changes.extend(every(client, Change::Pool).await?);
-        changes.extend(every(client, Change::Class).await?);
+        changes.extend(every_of(client, kind, Change::Class).await?);
         changes.extend(every(client, Change::Overlay).await?);
         changes.extend(every(client, Change::Node).await?);
         changes.extend(every(client, Change::Claim).await?);
@@ -68,7 +74,18 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
     K::DynamicType: Default,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+    every_of(client, &K::DynamicType::default(), wrap).await
+}
+
+async fn every_of<K>(
+    client: &Client,
+    kind: &K::DynamicType,
+    wrap: fn(Event<K>) -> Change,
+) -> kube::Result<Vec<Change>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all_with(client.clone(), kind).list(&ListParams::default()).await {
         Ok(list) => Ok(list.items.into_iter().map(|object| wrap(Event::Apply(object))).collect()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
         Err(error) => Err(error),

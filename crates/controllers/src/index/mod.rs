@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use aerostat_api::nodepool::NodeClassRef;
-use aerostat_api::{NodeClaim, NodeClass, NodeOverlay, NodePool, labels};
+use aerostat_api::{Class, ClassKind, NodeClaim, NodeOverlay, NodePool, labels};
 use aerostat_engine::pod::{Pod, PodKey};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{StreamExt, stream};
@@ -57,8 +57,8 @@ pub struct Index {
     pub claims: Mirror<NodeClaim>,
     /// NodePools.
     pub pools: Mirror<NodePool>,
-    /// NodeClasses.
-    pub classes: Mirror<NodeClass>,
+    /// Classes of the provider's kind.
+    pub classes: Mirror<Class>,
     /// NodeOverlays.
     pub overlays: Mirror<NodeOverlay>,
     /// ReplicaSets, for the pods they still have to create.
@@ -97,7 +97,7 @@ enum Change {
     Node(Event<core::Node>),
     Claim(Event<NodeClaim>),
     Pool(Event<NodePool>),
-    Class(Event<NodeClass>),
+    Class(Event<Class>),
     Overlay(Event<NodeOverlay>),
     ReplicaSet(Event<ReplicaSet>),
     Job(Event<Job>),
@@ -115,7 +115,7 @@ enum Change {
 pub async fn run(context: &Context, wakers: Wakers) {
     let mut changes: SelectAll<BoxStream<'_, Change>> = stream::select_all([
         follow(context, Change::Pool),
-        follow(context, Change::Class),
+        follow_kind(context, *context.provider.class_kind(), Change::Class),
         follow(context, Change::Overlay),
         follow(context, Change::Node),
         follow(context, Change::Claim),
@@ -143,9 +143,20 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     K::DynamicType: Default,
 {
-    let api = Api::<K>::all(context.client.clone());
+    follow_kind(context, K::DynamicType::default(), wrap)
+}
+
+fn follow_kind<K>(
+    context: &Context,
+    kind: K::DynamicType,
+    wrap: fn(Event<K>) -> Change,
+) -> BoxStream<'_, Change>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let api = Api::<K>::all_with(context.client.clone(), &kind);
     let events = watch(api, watcher::Config::default()).default_backoff();
-    let kind = K::kind(&K::DynamicType::default()).into_owned();
+    let kind = K::kind(&kind).into_owned();
     events
         .filter_map(move |event| {
             let change = match event {
@@ -432,12 +443,10 @@ impl Index {
         names.into_iter().flatten().filter_map(|name| self.nodes.get(name)).collect()
     }
 
-    /// The class that a pool or claim refers to, if it is one that is known here.
+    /// The class that a pool or claim refers to, if it is of `kind`, the provider's, and there.
     #[must_use]
-    pub fn class_of(&self, reference: &NodeClassRef) -> Option<Arc<NodeClass>> {
-        self.classes
-            .get(&reference.name)
-            .filter(|_| reference.kind == "NodeClass" && reference.group == "eks.amazonaws.com")
+    pub fn class_of(&self, kind: &ClassKind, reference: &NodeClassRef) -> Option<Arc<Class>> {
+        self.classes.get(&reference.name).filter(|_| kind.is_meant_by(reference))
     }
 
     /// The claim of a machine.

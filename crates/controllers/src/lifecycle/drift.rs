@@ -27,7 +27,8 @@ pub(super) async fn detect(context: &Context, work: &mut Work) -> Result<Duratio
     let (pool, class, types) = {
         let index = context.index();
         let pool = work.claim.labels().get(labels::NODEPOOL).and_then(|name| index.pools.get(name));
-        let class = index.class_of(&work.claim.spec.node_class_ref);
+        let kind = context.provider.class_kind();
+        let class = index.class_of(kind, &work.claim.spec.node_class_ref);
         let market = context.market(&index);
         let types = market::of_claim(&market, &*context.provider, &index, &work.claim);
         (pool, class, types)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aerostat_api::{NodeClaim, NodeClass, hash, labels};
+use aerostat_api::{Class, NodeClaim};
 use aerostat_provider::{Instance, ProviderError};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
@@ -33,15 +33,22 @@ pub(super) async fn launch(context: &Context, work: &mut Work) -> Result<Launche
         let index = context.index();
         let market = context.market(&index);
         let types = market::of_claim(&market, &*context.provider, &index, &claim);
-        (types, index.class_of(&claim.spec.node_class_ref))
+        let kind = context.provider.class_kind();
+        (types, index.class_of(kind, &claim.spec.node_class_ref))
     };
-    let launched = match &types {
-        Ok(types) => context.provider.create(&claim, types).await,
-        Err(error) => Err(error.clone()),
+    let class = match class {
+        Some(class) => Some(class),
+        // The watch of classes may be behind that of claims.
+        None => look_up(context, &claim).await?,
+    };
+    let launched = match (usable(context, &claim, class.as_deref()), &types) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Err(error)) => Err(error.clone()),
+        (Ok(()), Ok(types)) => context.provider.create(&claim, class.as_deref(), types).await,
     };
     match launched {
         Ok(instance) => {
-            work.claim = hydrate(context, &claim, &instance, class.as_deref()).await?;
+            work.claim = hydrate(context, &claim, &instance).await?;
             work.status.provider_id = Some(instance.provider_id);
             work.status.image_id = instance.image_id;
             work.status.capacity = Some(instance.capacity);
@@ -82,23 +89,62 @@ fn shorten(error: &ProviderError) -> String {
     text.chars().take(MAX_MESSAGE).chain("...".chars()).collect()
 }
 
-/// Labels of the machine go onto the claim; the claim's own win. So does the hash of the class that
-/// it was launched with.
+/// The claim's class, if it is of the provider's kind and there.
+async fn look_up(context: &Context, claim: &NodeClaim) -> Result<Option<Arc<Class>>, Error> {
+    let kind = context.provider.class_kind();
+    let reference = &claim.spec.node_class_ref;
+    if !kind.is_meant_by(reference) {
+        return Ok(None);
+    }
+    let api = Api::<Class>::all_with(context.client.clone(), kind);
+    Ok(api.get_opt(&reference.name).await?.map(Arc::new))
+}
+
+/// Whether the claim's class is there and has nothing against a launch. One whose provider has not
+/// looked at it yet is taken as it is: the provider knows better.
+///
+/// Source: kubernetes-sigs/karpenter `kwok/cloudprovider/cloudprovider.go`.
+fn usable(
+    context: &Context,
+    claim: &NodeClaim,
+    class: Option<&Class>,
+) -> Result<(), ProviderError> {
+    let kind = context.provider.class_kind();
+    let reference = &claim.spec.node_class_ref;
+    if !kind.is_meant_by(reference) {
+        // The provider says what it knows.
+        return Ok(());
+    }
+    let Some(class) = class else {
+        let why = format!("{} {:?} is not there", kind.kind, reference.name);
+        return Err(ProviderError::ClassNotReady(why));
+    };
+    let conditions = class.status.iter().flat_map(|status| &status.conditions);
+    match conditions.into_iter().find(|condition| condition.type_ == "Ready") {
+        Some(ready) if ready.status == "False" => {
+            let why = format!("{} {:?} is not ready: {}", kind.kind, reference.name, ready.message);
+            Err(ProviderError::ClassNotReady(why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is known of the machine goes onto the claim: its labels, single values that the claim asks
+/// for, and what the provider wants to be remembered. The claim's own labels win.
 async fn hydrate(
     context: &Context,
     claim: &NodeClaim,
     instance: &Instance,
-    class: Option<&NodeClass>,
 ) -> Result<Arc<NodeClaim>, Error> {
-    let mut labels = instance.labels.clone();
+    let mut labels: BTreeMap<String, String> = BTreeMap::new();
+    for requirement in &claim.spec.requirements {
+        if let ("In", [value]) = (requirement.operator.as_str(), requirement.values.as_slice()) {
+            labels.insert(requirement.key.clone(), value.clone());
+        }
+    }
+    labels.extend(instance.labels.clone());
     labels.extend(claim.labels().clone());
-    let stamps = class.map(|class| {
-        BTreeMap::from([
-            (labels::NODECLASS_HASH, hash::nodeclass_hash(&class.spec)),
-            (labels::NODECLASS_HASH_VERSION, hash::NODECLASS_VERSION.to_owned()),
-        ])
-    });
-    let metadata = json!({"labels": labels, "annotations": stamps.unwrap_or_default()});
+    let metadata = json!({"labels": labels, "annotations": instance.annotations});
     let patch = Patch::Merge(json!({ "metadata": metadata }));
     let api = Api::<NodeClaim>::all(context.client.clone());
     let claim = api.patch(&claim.name_any(), &PatchParams::default(), &patch).await?;

@@ -7,7 +7,7 @@ use aerostat_engine::instance::{InstanceType, Offering};
 
 use super::csv::{Row, Table};
 use super::eligible::eligible;
-use super::{CatalogError, File, Region, labels_of, overhead};
+use super::{CatalogError, File, Flavor, Region, labels_of, overhead};
 
 /// One row of `instance-types.csv`.
 #[derive(Clone, Debug)]
@@ -147,7 +147,9 @@ pub(super) fn regions(
             return Err(row.error("usd_per_hour must be above 0".to_owned()));
         }
         let zones = zones(&row, region)?;
-        let entry = regions.entry(region.to_owned()).or_insert_with(|| Region::new(region));
+        let entry = regions
+            .entry(region.to_owned())
+            .or_insert_with(|| Region::new(region, Flavor::AutoMode));
         if eligible(shape, ec2) {
             entry.types.push(instance_type(shape, region, &zones, price));
             entry.sources.insert(name.to_owned(), row.required("price_source")?.to_owned());

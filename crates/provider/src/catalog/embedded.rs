@@ -9,6 +9,7 @@ use super::ec2::{self, Shape};
 use super::{File, Region};
 
 const TYPES: &[u8] = include_bytes!("../../data/instance-types.csv.gz");
+const KWOK: &[u8] = include_bytes!("../../data/kwok-instance-types.json.gz");
 
 macro_rules! offerings {
     ($($region:literal),* $(,)?) => {
@@ -58,6 +59,11 @@ pub(super) fn shapes() -> BTreeMap<String, Shape> {
     let text = inflate(TYPES);
     ec2::shapes(File { name: "instance-types.csv", text: &text })
         .expect("the embedded types are read by a test")
+}
+
+/// The instance types of Karpenter's KWOK provider, in its own format.
+pub(super) fn kwok() -> String {
+    inflate(KWOK)
 }
 
 fn inflate(data: &[u8]) -> String {

@@ -10,7 +10,7 @@ use aerostat_engine::resources::Resources;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{CatalogError, File, Region, labels_of, overhead};
+use super::{CatalogError, File, Flavor, Region, labels_of, overhead};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -149,8 +149,15 @@ fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     deserializer.deserialize_any(Price)
 }
 
-/// Reads `file`.
-pub(super) fn regions(file: File<'_>) -> Result<BTreeMap<String, Region>, CatalogError> {
+/// What a machine of the KWOK provider keeps for itself. Source: `kwok/cloudprovider/helpers.go`.
+const KEPT_CPU: i64 = 100;
+const KEPT_MEMORY: i64 = 10 * overhead::MIB;
+
+/// Reads `file`, for machines of `flavor`.
+pub(super) fn regions(
+    file: File<'_>,
+    flavor: Flavor,
+) -> Result<BTreeMap<String, Region>, CatalogError> {
     let entries: Vec<Entry> = serde_json::from_str(file.text).map_err(|error| {
         let text = error.to_string();
         let problem = text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem);
@@ -167,9 +174,10 @@ pub(super) fn regions(file: File<'_>) -> Result<BTreeMap<String, Region>, Catalo
         if !names.insert(entry.name.as_str()) {
             return Err(bad(&entry.name, "is there twice; names must differ".to_owned()));
         }
-        for kind in instance_types(entry).map_err(|problem| bad(&entry.name, problem))? {
-            let region = kind.labels[labels::REGION].clone();
-            regions.entry(region.clone()).or_insert_with(|| Region::new(&region)).types.push(kind);
+        let types = instance_types(entry, flavor).map_err(|problem| bad(&entry.name, problem))?;
+        for (region, kind) in types {
+            let known = regions.entry(region);
+            known.or_insert_with_key(|name| Region::new(name, flavor)).types.push(kind);
         }
     }
     for region in regions.values_mut() {
@@ -182,10 +190,10 @@ pub(super) fn regions(file: File<'_>) -> Result<BTreeMap<String, Region>, Catalo
     Ok(regions)
 }
 
-/// The type as each of its regions has it.
-fn instance_types(entry: &Entry) -> Result<Vec<InstanceType>, String> {
+/// The type as each of its regions has it, by region.
+fn instance_types(entry: &Entry, flavor: Flavor) -> Result<Vec<(String, InstanceType)>, String> {
     let capacity = entry.resources.0.clone();
-    let allocatable = allocatable(entry, &capacity)?;
+    let allocatable = allocatable(entry, &capacity, flavor)?;
     let mut offerings: BTreeMap<&str, Vec<Offering>> = BTreeMap::new();
     for given in &entry.offerings {
         let Place { region, zone, capacity_type } = &given.requirements;
@@ -202,18 +210,22 @@ fn instance_types(entry: &Entry) -> Result<Vec<InstanceType>, String> {
     }
     let types = offerings.into_iter().map(|(region, mut offerings)| {
         offerings.sort_by(|a, b| (&a.zone, &a.capacity_type).cmp(&(&b.zone, &b.capacity_type)));
-        InstanceType {
+        let kind = InstanceType {
             name: entry.name.clone(),
-            labels: type_labels(entry, region),
+            labels: match flavor {
+                Flavor::AutoMode => type_labels(entry, region),
+                Flavor::Kwok => kwok_labels(entry),
+            },
             offerings,
             capacity: capacity.clone(),
             allocatable: allocatable.clone(),
-        }
+        };
+        (region.to_owned(), kind)
     });
     Ok(types.collect())
 }
 
-fn allocatable(entry: &Entry, capacity: &Resources) -> Result<Resources, String> {
+fn allocatable(entry: &Entry, capacity: &Resources, flavor: Flavor) -> Result<Resources, String> {
     if let Some(Amounts(allocatable)) = &entry.allocatable {
         if !capacity.covers(allocatable) {
             return Err("allocatable is more than resources".to_owned());
@@ -221,6 +233,18 @@ fn allocatable(entry: &Entry, capacity: &Resources) -> Result<Resources, String>
         return Ok(allocatable.clone());
     }
     let mut allocatable = capacity.clone();
+    if flavor == Flavor::Kwok {
+        allocatable.cpu -= KEPT_CPU;
+        allocatable.memory -= KEPT_MEMORY;
+        if allocatable.cpu <= 0 || allocatable.memory <= 0 {
+            return Err(
+                "resources leave nothing to pods: a machine keeps 100m of cpu and 10Mi of \
+                        memory; give more, or say what is left in allocatable"
+                    .to_owned(),
+            );
+        }
+        return Ok(allocatable);
+    }
     allocatable.subtract(&overhead::reserved(capacity));
     allocatable.storage = allocatable.storage.max(0);
     if allocatable.cpu <= 0 || allocatable.memory <= 0 {
@@ -234,15 +258,52 @@ fn allocatable(entry: &Entry, capacity: &Resources) -> Result<Resources, String>
     Ok(allocatable)
 }
 
-fn type_labels(entry: &Entry, region: &str) -> BTreeMap<String, String> {
-    let capacity = &entry.resources.0;
+/// Architecture and operating system, Linux if there is a choice.
+fn platform(entry: &Entry) -> (&str, &str) {
     let arch = match entry.architecture {
         Architecture::Amd64 => "amd64",
         Architecture::Arm64 => "arm64",
     };
     let linux = entry.operating_systems.iter().any(|os| os == "linux");
     let first = entry.operating_systems.first().map_or("linux", String::as_str);
-    let os = if linux { "linux" } else { first };
+    (arch, if linux { "linux" } else { first })
+}
+
+/// The labels that the KWOK provider gives its types: the size is an EC2 name's, or the vCPUs; the
+/// family is what stands before the first `.` or `-`.
+///
+/// Source: kubernetes-sigs/karpenter `kwok/cloudprovider/helpers.go`.
+fn kwok_labels(entry: &Entry) -> BTreeMap<String, String> {
+    let (arch, os) = platform(entry);
+    let amounts = entry.resources.0.quantities();
+    let text = |name: &str| amounts.get(name).map(Quantity::to_string).unwrap_or_default();
+    let (cpu, memory) = (text("cpu"), text("memory"));
+    let size = match ec2_name(&entry.name) {
+        Some(_) => entry.name.split_once('.').map_or("", |(_, size)| size),
+        None => &cpu,
+    };
+    let family = match entry.name.split_once(['.', '-']) {
+        Some((family, _)) => family,
+        None => entry.name.get(..1).unwrap_or_default(),
+    };
+    let mut all: BTreeMap<String, String> = [
+        (labels::INSTANCE_TYPE, entry.name.as_str()),
+        (labels::ARCH, arch),
+        (labels::OS, os),
+        (labels::KWOK_SIZE, size),
+        (labels::KWOK_FAMILY, family),
+        (labels::KWOK_CPU, &cpu),
+        (labels::KWOK_MEMORY, &memory),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    all.extend(entry.labels.clone());
+    all
+}
+
+fn type_labels(entry: &Entry, region: &str) -> BTreeMap<String, String> {
+    let capacity = &entry.resources.0;
+    let (arch, os) = platform(entry);
     let mut labels = labels_of(&entry.name, region, arch, os);
     let gpus = capacity.get("nvidia.com/gpu") + capacity.get("amd.com/gpu");
     let mebibytes = capacity.memory / overhead::MIB;

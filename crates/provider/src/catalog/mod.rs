@@ -19,8 +19,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use aerostat_api::class::ClassKind;
 use aerostat_api::labels;
 use aerostat_engine::instance::InstanceType;
+use serde::{Deserialize, Serialize};
 
 pub use error::CatalogError;
 pub(crate) use overhead::{DATA_VOLUME, data_volume, resize};
@@ -51,10 +53,35 @@ enum Source {
 pub struct Region {
     /// Its name, `ap-northeast-1` for example.
     pub name: String,
+    /// Whose machines they are.
+    pub flavor: Flavor,
     /// Its instance types, by name.
     pub types: Vec<InstanceType>,
     /// Where the on-demand prices come from, by type.
     sources: BTreeMap<String, String>,
+}
+
+/// Whose machines are simulated: what their classes, labels and names are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flavor {
+    /// EKS Auto Mode's, on EC2.
+    #[default]
+    #[serde(rename = "sim")]
+    AutoMode,
+    /// Those of Karpenter's KWOK provider.
+    #[serde(rename = "kwok")]
+    Kwok,
+}
+
+impl Flavor {
+    /// The kind of class that they are launched with.
+    #[must_use]
+    pub fn class_kind(self) -> &'static ClassKind {
+        match self {
+            Self::AutoMode => &ClassKind::AUTO_MODE,
+            Self::Kwok => &ClassKind::KWOK,
+        }
+    }
 }
 
 /// Where a price comes from.
@@ -105,7 +132,25 @@ impl Catalog {
     ///
     /// Names the file and the line, or the type and the field, and says what would be right there.
     pub fn from_kwok_json(file: File<'_>) -> Result<Self, CatalogError> {
-        kwok::regions(file).map(Self::given)
+        kwok::regions(file, Flavor::AutoMode).map(Self::given)
+    }
+
+    /// The 144 types of Karpenter's KWOK provider, or those of a file in its format, with its own
+    /// labels (`karpenter.kwok.sh/instance-size` and so on) and what its machines keep for
+    /// themselves (100m of cpu, 10Mi of memory).
+    ///
+    /// # Errors
+    ///
+    /// As [`Catalog::from_kwok_json`].
+    pub fn kwok(file: Option<File<'_>>) -> Result<Self, CatalogError> {
+        let regions = match file {
+            Some(file) => kwok::regions(file, Flavor::Kwok),
+            None => {
+                let text = embedded::kwok();
+                kwok::regions(File { name: "kwok-instance-types.json", text: &text }, Flavor::Kwok)
+            }
+        };
+        regions.map(Self::given)
     }
 
     fn given(regions: BTreeMap<String, Region>) -> Self {
@@ -140,8 +185,8 @@ impl Catalog {
 }
 
 impl Region {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), types: Vec::new(), sources: BTreeMap::new() }
+    fn new(name: &str, flavor: Flavor) -> Self {
+        Self { name: name.to_owned(), flavor, types: Vec::new(), sources: BTreeMap::new() }
     }
 
     /// One of its types.

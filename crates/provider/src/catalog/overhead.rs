@@ -3,7 +3,7 @@
 //! The formulas are those of aws/karpenter-provider-aws `pkg/providers/instancetype/types.go`, for
 //! Bottlerocket, the system of Auto Mode's nodes.
 
-use aerostat_api::{NodeClass, Quantity, labels};
+use aerostat_api::{Class, Quantity, labels};
 use aerostat_engine::instance::InstanceType;
 use aerostat_engine::resources::Resources;
 
@@ -64,8 +64,8 @@ pub(super) fn reserved(capacity: &Resources) -> Resources {
 /// # Errors
 ///
 /// Names the field if it is no size.
-pub(crate) fn data_volume(class: &NodeClass) -> Result<i64, String> {
-    let size = class.spec.ephemeral_storage.as_ref().and_then(|storage| storage.size.as_ref());
+pub(crate) fn data_volume(class: &Class) -> Result<i64, String> {
+    let size = class.spec["ephemeralStorage"]["size"].as_str();
     let Some(size) = size else { return Ok(DATA_VOLUME) };
     let bytes = size.parse::<Quantity>().map_err(|error| error.to_string());
     match bytes.map(|quantity| quantity.units()) {

@@ -6,6 +6,7 @@ use aerostat_engine::instance::{InstanceType, Offering};
 use aerostat_engine::resources::Resources;
 
 use crate::ProviderError;
+use crate::catalog::Flavor;
 
 /// The offerings that meet the claim's requirements and carry what its pods ask for and that are
 /// not known to have run out, cheapest first; among equal prices the first type's first zone.
@@ -17,6 +18,7 @@ use crate::ProviderError;
 pub(super) fn feasible<'a>(
     types: &'a [InstanceType],
     claim: &NodeClaim,
+    flavor: Flavor,
 ) -> Result<Vec<(&'a InstanceType, &'a Offering)>, ProviderError> {
     let requirements = Requirements::from_pool(&claim.spec.requirements)
         .map_err(|error| ProviderError::Other(format!("spec.{error}")))?;
@@ -24,7 +26,7 @@ pub(super) fn feasible<'a>(
     let asked = asked.map(Resources::from_quantities).unwrap_or_default();
     let mut feasible: Vec<(&InstanceType, &Offering)> = named(types, &requirements)
         .into_iter()
-        .filter(|kind| kind.allocatable.covers(&asked) && allows(&requirements, kind))
+        .filter(|kind| kind.allocatable.covers(&asked) && allows(&requirements, kind, flavor))
         .flat_map(|kind| kind.offerings.iter().map(move |offering| (kind, offering)))
         .filter(|(_, offering)| {
             let reservation = offering.reservation.as_ref().map(|reservation| &*reservation.id);
@@ -57,8 +59,11 @@ fn named<'a>(types: &'a [InstanceType], requirements: &Requirements) -> Vec<&'a 
 
 /// Whether the type's own labels are allowed. Labels that come with the claim are not the type's:
 /// only those that a type could have and this one lacks count as absent.
-fn allows(requirements: &Requirements, kind: &InstanceType) -> bool {
-    let instance_label = format!("{}instance-", labels::EKS_PREFIX);
+fn allows(requirements: &Requirements, kind: &InstanceType, flavor: Flavor) -> bool {
+    let instance_label = match flavor {
+        Flavor::AutoMode => format!("{}instance-", labels::EKS_PREFIX),
+        Flavor::Kwok => labels::KWOK_PREFIX.to_owned(),
+    };
     requirements.iter().all(|requirement| {
         let key = requirement.key();
         match kind.labels.get(key) {

@@ -28,7 +28,11 @@ pub(super) const REPAIR_POLICIES: &[RepairPolicy] = &[
     policy("ContainerRuntimeReady", "False", 30),
 ];
 
-const fn policy(condition: &'static str, status: &'static str, minutes: u64) -> RepairPolicy {
+pub(super) const fn policy(
+    condition: &'static str,
+    status: &'static str,
+    minutes: u64,
+) -> RepairPolicy {
     RepairPolicy { condition, status, toleration: Duration::from_secs(minutes * 60) }
 }
 

@@ -85,6 +85,12 @@ impl Distribution {
 }
 
 impl Length {
+    /// Whether it is no time at all.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::Fixed(length) if length.0.is_zero())
+    }
+
     /// Whether it can be drawn from.
     ///
     /// # Errors

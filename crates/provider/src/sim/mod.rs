@@ -12,6 +12,7 @@
 mod addresses;
 mod choose;
 mod faults;
+mod kwok;
 pub mod lengths;
 mod node;
 mod shortages;
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aerostat_api::nodepool::NodeClassRef;
-use aerostat_api::{NodeClaim, NodeClass, hash, labels};
+use aerostat_api::{Class, ClassKind, NodeClaim, hash, labels};
 use aerostat_clock::{Clock, Seeds, Stream};
 use aerostat_engine::instance::{InstanceType, Offering};
 use futures::future::{BoxFuture, FutureExt};
@@ -37,7 +38,7 @@ use rand::Rng;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::catalog::{self, Region};
+use crate::catalog::{self, Flavor, Region};
 use crate::{CloudProvider, Instance, Notice, ProviderError, RepairPolicy};
 use addresses::Addresses;
 use faults::Faults;
@@ -99,6 +100,10 @@ struct Machine {
     address: Ipv4Addr,
     /// Random bits that its host's IDs are made of.
     entropy: [u64; 4],
+    /// USD per hour.
+    price: f64,
+    /// What its class adds to the time until its Node is there.
+    delay: Duration,
     terminating: bool,
 }
 
@@ -230,6 +235,7 @@ impl Shared {
     fn order(
         &self,
         claim: &NodeClaim,
+        class: Option<&Class>,
         uid: &str,
         types: &[InstanceType],
         missing: &mut Vec<OfferingKey>,
@@ -240,7 +246,11 @@ impl Shared {
         if let Some(known) = state.claims.get(uid).and_then(|id| state.machines.get(id)) {
             return Ok((known.instance.clone(), false));
         }
-        let feasible = choose::feasible(types, claim)?;
+        let feasible = choose::feasible(types, claim, self.region.flavor)?;
+        let delay = match self.region.flavor {
+            Flavor::AutoMode => Duration::ZERO,
+            Flavor::Kwok => kwok::delay(class).map_err(ProviderError::Other)?,
+        };
         let got = feasible.into_iter().find(|(kind, offering)| {
             let key = OfferingKey::of(&kind.name, offering);
             if state.learned.knows(&key) || state.is_full(offering) {
@@ -266,8 +276,12 @@ impl Shared {
             ))
         })?;
         let entropy: [u64; 4] = std::array::from_fn(|_| state.draws.next_u64());
-        // EC2's form: 17 hexadecimal digits, the first of them 0.
-        let provider_id = format!("aws:///{}/i-0{:016x}", offering.zone, state.draws.next_u64());
+        let draw = state.draws.next_u64();
+        let provider_id = match self.region.flavor {
+            // EC2's form: 17 hexadecimal digits, the first of them 0.
+            Flavor::AutoMode => format!("aws:///{}/i-0{draw:016x}", offering.zone),
+            Flavor::Kwok => kwok::provider_id(claim, draw),
+        };
         let mut labels = kind.labels.clone();
         labels.insert(labels::ZONE.to_owned(), offering.zone.clone());
         labels.insert(labels::CAPACITY_TYPE.to_owned(), offering.capacity_type.clone());
@@ -280,7 +294,11 @@ impl Shared {
             claim: uid.to_owned(),
             launched: now,
             labels,
-            image_id: Some(node::image_id(kind)),
+            annotations: match self.region.flavor {
+                Flavor::AutoMode => class.map(stamps).unwrap_or_default(),
+                Flavor::Kwok => BTreeMap::new(),
+            },
+            image_id: (self.region.flavor == Flavor::AutoMode).then(|| node::image_id(kind)),
             capacity: kind.capacity.quantities(),
             allocatable: kind.allocatable.quantities(),
         };
@@ -291,6 +309,8 @@ impl Shared {
             claim: claim.clone(),
             address,
             entropy,
+            price: offering.price,
+            delay,
             terminating: false,
         };
         state.claims.insert(uid.to_owned(), provider_id.clone());
@@ -303,13 +323,16 @@ impl Shared {
     ///
     /// Source of the back-off: kubernetes `pkg/kubelet/kubelet_node_status.go`.
     async fn boot(self: Arc<Self>, provider_id: String, launch: Duration) {
-        let boot = self.state().machines.get(&provider_id).map(|machine| machine.boot);
+        let machine = |machine: &Machine| machine.boot + machine.delay;
+        let boot = self.state().machines.get(&provider_id).map(machine);
         self.clock.sleep(launch + boot.unwrap_or_default()).await;
         let nodes: Api<Node> = Api::all(self.client.clone());
         let mut step = Duration::from_millis(100);
         loop {
             let node = match self.state().machines.get(&provider_id) {
-                Some(machine) if !machine.terminating => node::of(machine, self.clock.now()),
+                Some(machine) if !machine.terminating => {
+                    node::of(machine, self.region.flavor, self.clock.now())
+                }
                 _ => return,
             };
             match register(&nodes, &node).await {
@@ -356,30 +379,58 @@ async fn register(nodes: &Api<Node>, node: &Node) -> kube::Result<()> {
     Ok(())
 }
 
+/// What a claim remembers of the class that it was launched with.
+fn stamps(class: &Class) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        (labels::NODECLASS_HASH.to_owned(), hash::nodeclass_hash(&class.spec)),
+        (labels::NODECLASS_HASH_VERSION.to_owned(), hash::NODECLASS_VERSION.to_owned()),
+    ])
+}
+
 fn not_found(provider_id: &str) -> ProviderError {
     ProviderError::NotFound(format!("instance {provider_id} is not there (any more)"))
 }
 
 impl CloudProvider for SimCloud {
     fn name(&self) -> &'static str {
-        "sim"
+        match self.shared.region.flavor {
+            Flavor::AutoMode => "sim",
+            Flavor::Kwok => "kwok",
+        }
+    }
+
+    fn class_kind(&self) -> &'static ClassKind {
+        self.shared.region.flavor.class_kind()
+    }
+
+    fn class_conditions(&self) -> Option<&'static [&'static str]> {
+        match self.shared.region.flavor {
+            Flavor::AutoMode => {
+                Some(&["SubnetsReady", "SecurityGroupsReady", "InstanceProfileReady"])
+            }
+            Flavor::Kwok => None,
+        }
     }
 
     fn instance_types(
         &self,
         reference: &NodeClassRef,
-        class: Option<&NodeClass>,
+        class: Option<&Class>,
     ) -> Result<Arc<Vec<InstanceType>>, ProviderError> {
-        let (group, kind) = (reference.group.as_str(), reference.kind.as_str());
-        if (group, kind) != ("eks.amazonaws.com", "NodeClass") {
+        let known = self.class_kind();
+        if !known.is_meant_by(reference) {
             return Err(ProviderError::Other(format!(
-                "nodeClassRef is {kind} in group {group}; the simulated provider knows NodeClass \
-                 in group eks.amazonaws.com"
+                "nodeClassRef is {} in group {}; the simulated provider knows {} in group {}",
+                reference.kind, reference.group, known.kind, known.group
             )));
         }
-        let volume = class.map_or(Ok(catalog::DATA_VOLUME), catalog::data_volume);
+        let volume = match self.shared.region.flavor {
+            Flavor::AutoMode => class.map_or(Ok(catalog::DATA_VOLUME), catalog::data_volume),
+            // Its machines have the disks that their type says.
+            Flavor::Kwok => Ok(catalog::DATA_VOLUME),
+        };
         let volume = volume.map_err(|problem| {
-            ProviderError::Other(format!("NodeClass {}: {problem}", reference.name))
+            ProviderError::Other(format!("{} {}: {problem}", known.kind, reference.name))
         })?;
         Ok(self.shared.types(volume))
     }
@@ -391,6 +442,7 @@ impl CloudProvider for SimCloud {
     fn create<'a>(
         &'a self,
         claim: &'a NodeClaim,
+        class: Option<&'a Class>,
         types: &'a [InstanceType],
     ) -> BoxFuture<'a, Result<Instance, ProviderError>> {
         async move {
@@ -399,7 +451,7 @@ impl CloudProvider for SimCloud {
             })?;
             let mut missing = Vec::new();
             let launch = self.shared.timings.launch.draw(&mut self.shared.state().delays);
-            let ordered = self.shared.order(claim, uid, types, &mut missing);
+            let ordered = self.shared.order(claim, class, uid, types, &mut missing);
             // The machine boots even if nobody waits for the answer.
             if let Ok((instance, true)) = &ordered
                 && !self.shared.state().faults.keeps_from_booting()
@@ -420,7 +472,7 @@ impl CloudProvider for SimCloud {
     fn is_drifted<'a>(
         &'a self,
         claim: &'a NodeClaim,
-        class: Option<&'a NodeClass>,
+        class: Option<&'a Class>,
     ) -> BoxFuture<'a, Result<Option<&'static str>, ProviderError>> {
         let drifted = class.is_some_and(|class| {
             let annotation = |key: &str| claim.metadata.annotations.as_ref()?.get(key);
@@ -434,6 +486,10 @@ impl CloudProvider for SimCloud {
 
     fn delete<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<(), ProviderError>> {
         async move {
+            if self.shared.timings.terminate.is_none() {
+                self.shared.remove(provider_id);
+                return Err(not_found(provider_id));
+            }
             let mut state = self.shared.state();
             let machine =
                 state.machines.get_mut(provider_id).ok_or_else(|| not_found(provider_id))?;
@@ -446,7 +502,10 @@ impl CloudProvider for SimCloud {
     }
 
     fn repair_policies(&self) -> &'static [RepairPolicy] {
-        faults::REPAIR_POLICIES
+        match self.shared.region.flavor {
+            Flavor::AutoMode => faults::REPAIR_POLICIES,
+            Flavor::Kwok => kwok::REPAIR_POLICIES,
+        }
     }
 
     fn next_notice(&self) -> BoxFuture<'_, Notice> {

@@ -15,7 +15,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::Machine;
+use super::{Machine, kwok};
+use crate::catalog::Flavor;
 
 /// Says that a simulated kubelet plays this node.
 pub(super) const PLAYED: &str = "sim.aerostat.dev/kubelet";
@@ -23,6 +24,9 @@ const KUBELET_VERSION: &str = "v1.36.3-eks-a1e2057";
 const OS_IMAGE: &str = "Bottlerocket (EKS Auto, Standard) 2026.11.12 (aws-k8s-1.36-standard)";
 const KERNEL: &str = "6.12.55";
 const RUNTIME: &str = "containerd://2.1.5+bottlerocket";
+/// What KWOK's nodes say of themselves.
+const FAKE: &str = "fake";
+const KWOK_VERSION: &str = "kwok-v0.8.0";
 
 /// The machine image of a type: one for each architecture.
 pub(super) fn image_id(kind: &InstanceType) -> String {
@@ -36,22 +40,33 @@ pub(super) fn name(provider_id: &str) -> &str {
 }
 
 /// The Node of `machine`, not ready yet.
-pub(super) fn of(machine: &Machine, now: Timestamp) -> Node {
+pub(super) fn of(machine: &Machine, flavor: Flavor, now: Timestamp) -> Node {
     let instance = &machine.instance;
     let name = name(&instance.provider_id);
+    let (labels, annotations) = match flavor {
+        Flavor::AutoMode => (
+            node_labels(name, &instance.labels, &machine.claim),
+            [(PLAYED.to_owned(), "true".to_owned())].into(),
+        ),
+        Flavor::Kwok => (kwok::node_labels(name, machine), kwok::node_annotations(machine)),
+    };
     Node {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
-            labels: Some(node_labels(name, &instance.labels, &machine.claim)),
-            annotations: Some([(PLAYED.to_owned(), "true".to_owned())].into()),
+            labels: Some(labels),
+            annotations: Some(annotations),
             ..ObjectMeta::default()
         },
         spec: Some(NodeSpec {
             provider_id: Some(instance.provider_id.clone()),
-            taints: Some(taints(&machine.claim)),
+            taints: Some(match flavor {
+                Flavor::AutoMode => taints(&machine.claim),
+                // The claim's own come when it is registered.
+                Flavor::Kwok => vec![unregistered()],
+            }),
             ..NodeSpec::default()
         }),
-        status: Some(status(name, machine, now)),
+        status: Some(status(name, machine, flavor, now)),
     }
 }
 
@@ -82,16 +97,19 @@ fn node_labels(
 }
 
 fn taints(claim: &NodeClaim) -> Vec<Taint> {
-    let unregistered = Taint {
+    let asked = claim.spec.taints.iter().chain(&claim.spec.startup_taints).flatten();
+    asked.cloned().chain([unregistered()]).collect()
+}
+
+fn unregistered() -> Taint {
+    Taint {
         key: labels::UNREGISTERED_TAINT.to_owned(),
         effect: "NoExecute".to_owned(),
         ..Taint::default()
-    };
-    let asked = claim.spec.taints.iter().chain(&claim.spec.startup_taints).flatten();
-    asked.cloned().chain([unregistered]).collect()
+    }
 }
 
-fn status(name: &str, machine: &Machine, now: Timestamp) -> NodeStatus {
+fn status(name: &str, machine: &Machine, flavor: Flavor, now: Timestamp) -> NodeStatus {
     let instance = &machine.instance;
     let region = instance.labels.get(labels::REGION).map_or("", String::as_str);
     let address = |kind: &str, address: String| NodeAddress { type_: kind.to_owned(), address };
@@ -103,26 +121,38 @@ fn status(name: &str, machine: &Machine, now: Timestamp) -> NodeStatus {
         last_heartbeat_time: Some(Time(now)),
         last_transition_time: Some(Time(now)),
     };
+    let mut addresses = vec![address("InternalIP", machine.address.to_string())];
+    if flavor == Flavor::AutoMode {
+        addresses.push(address("InternalDNS", format!("{name}.{region}.compute.internal")));
+    }
+    addresses.push(address("Hostname", name.to_owned()));
     NodeStatus {
-        addresses: Some(vec![
-            address("InternalIP", machine.address.to_string()),
-            address("InternalDNS", format!("{name}.{region}.compute.internal")),
-            address("Hostname", name.to_owned()),
-        ]),
+        addresses: Some(addresses),
         capacity: Some(texts(&instance.capacity)),
         allocatable: Some(texts(&instance.allocatable)),
         conditions: Some(vec![not_ready]),
         daemon_endpoints: Some(NodeDaemonEndpoints {
             kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
         }),
-        node_info: Some(system_info(machine)),
+        node_info: Some(system_info(machine, flavor)),
         ..NodeStatus::default()
     }
 }
 
-fn system_info(machine: &Machine) -> NodeSystemInfo {
+fn system_info(machine: &Machine, flavor: Flavor) -> NodeSystemInfo {
     let [high, low, boot_high, boot_low] = machine.entropy;
     let label = |key: &str| machine.instance.labels.get(key).cloned().unwrap_or_default();
+    if flavor == Flavor::Kwok {
+        return NodeSystemInfo {
+            architecture: label(labels::ARCH),
+            operating_system: label(labels::OS),
+            kubelet_version: KWOK_VERSION.to_owned(),
+            container_runtime_version: KWOK_VERSION.to_owned(),
+            kernel_version: FAKE.to_owned(),
+            os_image: FAKE.to_owned(),
+            ..NodeSystemInfo::default()
+        };
+    }
     // Like those of EC2, the machine's IDs begin with ec2.
     let machine_id = format!("ec2{:013x}{low:016x}", high >> 12);
     NodeSystemInfo {

@@ -85,11 +85,15 @@ fn cloud(server: &Server, seed: u64) -> SimCloud {
 /// What is for sale with the default class.
 fn types(cloud: &SimCloud) -> Arc<Vec<InstanceType>> {
     let reference = builtin::general_purpose().spec.template.spec.node_class_ref;
-    cloud.instance_types(&reference, Some(&builtin::node_class())).unwrap()
+    cloud.instance_types(&reference, Some(&class())).unwrap()
+}
+
+fn class() -> Class {
+    builtin::node_class().into()
 }
 
 async fn order(cloud: &SimCloud, claim: &NodeClaim) -> Result<Instance, ProviderError> {
-    cloud.create(claim, &types(cloud)).await
+    cloud.create(claim, Some(&class()), &types(cloud)).await
 }
 
 /// A claim of the general-purpose pool, further constrained.
@@ -381,11 +385,11 @@ async fn a_reservation_carries_as_many_machines_as_it_says() {
         claim.spec.requirements[0].values = vec!["reserved".to_owned()];
         claim
     };
-    let first = cloud.create(&wants("u1"), &known).await.unwrap();
+    let first = cloud.create(&wants("u1"), None, &known).await.unwrap();
     assert_eq!(choice(&first), ["m5.large", "ap-northeast-1a", "reserved"]);
     assert_eq!(first.labels[labels::RESERVATION_ID], "cr-1");
     assert_eq!(left(&cloud), (false, 0));
-    let error = cloud.create(&wants("u2"), &known).await.unwrap_err();
+    let error = cloud.create(&wants("u2"), None, &known).await.unwrap_err();
     assert!(matches!(error, ProviderError::InsufficientCapacity(_)), "{error}");
     cloud.delete(&first.provider_id).await.unwrap();
     server.clock.sleep(Duration::from_secs(6)).await;
@@ -417,8 +421,8 @@ async fn the_class_decides_the_size_of_the_data_volume() {
     let (cloud, _server) = world();
     let reference = builtin::general_purpose().spec.template.spec.node_class_ref;
     let storage = |size: &str| {
-        let mut class = builtin::node_class();
-        class.spec.ephemeral_storage.as_mut().unwrap().size = Some(size.to_owned());
+        let mut class = class();
+        class.spec["ephemeralStorage"]["size"] = size.into();
         let types = cloud.instance_types(&reference, Some(&class))?;
         let of = |name: &str| {
             let kind = types.iter().find(|kind| kind.name == name).unwrap();
@@ -502,4 +506,86 @@ async fn what_cannot_be_served_says_why() {
     claim.metadata.uid = None;
     let error = order(&cloud, &claim).await.unwrap_err().to_string();
     assert_eq!(error, "the claim has no UID: create it first");
+}
+
+mod kwok {
+    use super::*;
+
+    fn class(spec: Value) -> Class {
+        let class = json!({
+            "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
+            "metadata": {"name": "default"}, "spec": spec,
+        });
+        serde_json::from_value(class).unwrap()
+    }
+
+    fn claim() -> NodeClaim {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {"name": "pool-x7k2p", "uid": "u", "labels": {"team": "red"}},
+            "spec": {
+                "requirements": [
+                    {"key": "karpenter.kwok.sh/instance-size", "operator": "Lt", "values": ["32"]},
+                    {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+                    {"key": "rack", "operator": "In", "values": ["r1"]},
+                ],
+                "resources": {"requests": {"cpu": "3"}},
+                "nodeClassRef": {
+                    "group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default",
+                },
+                "taints": [{"key": "dedicated", "value": "ci", "effect": "NoSchedule"}],
+            },
+        });
+        serde_json::from_value(claim).unwrap()
+    }
+
+    fn cloud(server: &Server) -> SimCloud {
+        let region = Catalog::kwok(None).unwrap().region("test-zone").unwrap();
+        assert_eq!(region.types.len(), 144);
+        let (seeds, none) = (Seeds::new(7), Timings::none());
+        SimCloud::new(region, server.clock, seeds, none, Stock::default(), server.client())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_is_there_after_the_delay_of_its_class() {
+        let server = Server::new(Clock::simulated(START));
+        let (cloud, claim) = (cloud(&server), claim());
+        let class = class(json!({"nodeRegistrationDelay": "1m30s"}));
+        let types = cloud.instance_types(&claim.spec.node_class_ref, Some(&class)).unwrap();
+        let instance = cloud.create(&claim, Some(&class), &types).await.unwrap();
+        assert_eq!(instance.labels["node.kubernetes.io/instance-type"], "c-4x-amd64-linux");
+        assert_eq!(instance.labels["karpenter.kwok.sh/instance-cpu"], "4");
+        assert_eq!(instance.labels["karpenter.kwok.sh/instance-memory"], "8Gi");
+        assert_eq!(instance.allocatable["cpu"].to_string(), "3900m");
+        assert!(instance.provider_id.starts_with("kwok://kwok-pool-x7k2p-"));
+        assert_eq!((instance.image_id, instance.annotations.len()), (None, 0));
+        server.clock.sleep(Duration::from_secs(89)).await;
+        assert!(server.asked.lock().unwrap().is_empty());
+        server.clock.sleep(Duration::from_secs(2)).await;
+        let node = server.body(0);
+        let metadata = &node["metadata"];
+        assert_eq!(metadata["name"], instance.provider_id["kwok://".len()..]);
+        assert_eq!(metadata["annotations"]["kwok.x-k8s.io/node"], "fake");
+        assert_eq!(metadata["labels"]["team"], "red");
+        assert_eq!(metadata["labels"]["rack"], "r1");
+        assert_eq!(metadata["labels"]["topology.kubernetes.io/zone"], "test-zone-a");
+        let taints = &node["spec"]["taints"];
+        assert_eq!(taints, &json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_ends_at_once_and_a_bad_delay_is_named() {
+        let server = Server::new(Clock::simulated(START));
+        let (cloud, claim) = (cloud(&server), claim());
+        let types = cloud.instance_types(&claim.spec.node_class_ref, None).unwrap();
+        let bad = class(json!({"nodeRegistrationDelay": "soon"}));
+        let error = cloud.create(&claim, Some(&bad), &types).await.unwrap_err().to_string();
+        assert!(error.contains("spec.nodeRegistrationDelay of the class: \"soon\""), "{error}");
+        let instance = cloud.create(&claim, None, &types).await.unwrap();
+        let ended = cloud.delete(&instance.provider_id).await;
+        assert!(matches!(ended, Err(ProviderError::NotFound(_))), "{ended:?}");
+        assert!(cloud.list().await.unwrap().is_empty());
+    }
 }

@@ -26,6 +26,15 @@ pub struct Timings {
     pub spot_interruptions_per_hour: f64,
 }
 
+impl Timings {
+    /// Everything happens at once.
+    #[must_use]
+    pub fn none() -> Self {
+        let zero = || Length::Fixed(Duration(Span::ZERO));
+        Self { launch: zero(), boot: zero(), terminate: zero(), spot_interruptions_per_hour: 0.0 }
+    }
+}
+
 impl Default for Timings {
     fn default() -> Self {
         let seconds = |seconds| Length::Fixed(Duration(Span::from_secs(seconds)));

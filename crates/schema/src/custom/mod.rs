@@ -14,7 +14,7 @@ mod node;
 mod path;
 mod problem;
 mod regex;
-mod rules;
+pub(crate) mod rules;
 mod shape;
 mod values;
 

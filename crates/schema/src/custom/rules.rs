@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::objects::{Map as CelMap, OptionalValue, Value as CelValue};
-use kube_cel::cel::{Context, Program};
+use kube_cel::cel::{Context, ExecutionError, Program};
 use serde_json::Value;
 
 use super::node::{Kind, Node, Rule};
@@ -25,6 +25,16 @@ thread_local! {
     };
     static TIMESTAMP: Option<Program> = Program::compile("timestamp(self)").ok();
     static DURATION: Option<Program> = Program::compile("duration(self)").ok();
+}
+
+/// Lends CEL with Kubernetes' functions.
+pub(crate) fn with_functions<T>(f: impl FnOnce(&Context<'static>) -> T) -> T {
+    FUNCTIONS.with(f)
+}
+
+/// A value without a schema as CEL has it.
+pub(crate) fn plain(functions: &Context<'_>, value: &Value) -> CelValue {
+    to_cel(functions, None, value)
 }
 
 /// Evaluates the rules here and below.
@@ -116,6 +126,10 @@ fn outcome(
         Ok(CelValue::Bool(true)) => return None,
         Ok(CelValue::Bool(false)) => {}
         Ok(_) => return wrong(format!("rule must evaluate to a bool: {said}")),
+        // As Kubernetes' CEL says it.
+        Err(ExecutionError::NoSuchKey(key)) => {
+            return wrong(format!("no such key: {key} evaluating rule: {said}"));
+        }
         Err(error) => return wrong(format!("{error} evaluating rule: {said}")),
     }
     let computed = rule.message_program.as_ref().and_then(|program| {

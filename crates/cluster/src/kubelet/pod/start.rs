@@ -8,7 +8,7 @@ use super::{Context, Pod, Stage, Step};
 use crate::kubelet::container::{Role, State};
 use crate::kubelet::images::{self, Image, Pull, hex_256};
 use crate::kubelet::texts::{self, Note};
-use crate::kubelet::workload;
+use crate::kubelet::{kwok, workload};
 
 /// What a pod can do now.
 pub(super) enum Next {
@@ -158,16 +158,18 @@ impl Pod {
         let init = self.containers[index].role != Role::Main;
         let Some(spec) = self.spec_of(index) else { return };
         cx.notes.push(texts::started(&spec.name).of(index));
-        let plan = workload::run(&self.object, spec, init, cx.settings).unwrap_or_else(|why| {
+        let known = if cx.node.kwok { kwok::known } else { workload::known };
+        let known = known(&self.object, spec, init, cx.settings);
+        let plan = workload::run(&self.object, spec, init, known).unwrap_or_else(|why| {
             cx.notes.push(texts::bad_annotation(&why).of(index));
-            workload::known(&self.object, spec, init, cx.settings)
+            known
         });
         if let Some(duration) = plan.duration {
             cx.after(duration, Step::Exit(index, run, plan.exit_code));
         }
         match &spec.startup_probe {
-            Some(probe) => cx.after(delay(probe), Step::StartupProbe(index, run)),
-            None => self.container_started(index, cx),
+            Some(probe) if !cx.node.kwok => cx.after(delay(probe), Step::StartupProbe(index, run)),
+            _ => self.container_started(index, cx),
         }
         self.sync(cx);
     }
@@ -179,8 +181,10 @@ impl Pod {
         self.containers[index].started = true;
         self.dirty = true;
         let Some(spec) = self.spec_of(index) else { return };
-        let Some(probe) = &spec.readiness_probe else {
-            self.containers[index].ready = self.containers[index].role != Role::Init;
+        let probe = spec.readiness_probe.as_ref().filter(|_| !cx.node.kwok);
+        let Some(probe) = probe else {
+            let never = cx.node.kwok && kwok::is_unhealthy(&self.object);
+            self.containers[index].ready = self.containers[index].role != Role::Init && !never;
             return;
         };
         let own = workload::ready_delay(&self.object, spec, init).unwrap_or_else(|why| {

@@ -1,11 +1,12 @@
 //! How a pod's containers are stopped.
 
+use aerostat_api::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, Pod, Stage, Step};
 use crate::kubelet::container::{Container, Role};
 use crate::kubelet::texts::{self, Note};
-use crate::kubelet::workload;
+use crate::kubelet::{kwok, workload};
 
 /// Exit code of a process that SIGTERM ended.
 const TERMINATED: i32 = 143;
@@ -33,13 +34,26 @@ impl Pod {
         running.filter_map(|index| Some(texts::killing(&self.spec_of(index)?.name).of(index)))
     }
 
+    /// How long the pod stays, where KWOK says it.
+    fn kwok_delay(&self, cx: &mut Context<'_>) -> Option<SignedDuration> {
+        if !cx.node.kwok {
+            return None;
+        }
+        let delay = kwok::delay(&self.object).unwrap_or_else(|why| {
+            cx.notes.push(texts::bad_annotation(&why));
+            Duration(std::time::Duration::ZERO)
+        });
+        Some(SignedDuration::try_from(delay.0).unwrap_or(SignedDuration::MAX))
+    }
+
     /// Stops every container: main containers first, sidecars after them in reverse order, all
     /// within the grace period. Called again, the shorter period counts.
     pub(super) fn stop(&mut self, cx: &mut Context<'_>) {
         let grace = self.object.metadata.deletion_grace_period_seconds;
         let grace = grace.or_else(|| self.spec()?.termination_grace_period_seconds).unwrap_or(30);
-        let kill_at = cx.now.saturating_add(SignedDuration::from_secs(grace.max(0)));
-        let kill_at = kill_at.unwrap_or(Timestamp::MAX);
+        let grace = SignedDuration::from_secs(grace.max(0));
+        let delay = self.kwok_delay(cx);
+        let kill_at = cx.now.saturating_add(delay.unwrap_or(grace)).unwrap_or(Timestamp::MAX);
         if self.kill_at.is_some_and(|earlier| earlier <= kill_at) {
             return;
         }
@@ -58,6 +72,10 @@ impl Pod {
             let (role, run) = (container.role, container.restarts);
             let begin = if role == Role::Sidecar { mains_end } else { cx.now };
             let Some(spec) = self.spec_of(index) else { continue };
+            if delay.is_some() {
+                cx.timers.push((kill_at, Step::Stopped(index, run, KILLED)));
+                continue;
+            }
             let takes = workload::stop(&self.object, spec, role != Role::Main, cx.settings)
                 .unwrap_or_else(|why| {
                     cx.notes.push(texts::bad_annotation(&why).of(index));

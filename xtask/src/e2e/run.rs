@@ -1,0 +1,128 @@
+//! One file of the suite against a cluster of its own.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::report::{self, Spec};
+use crate::test::cache_folder;
+
+/// Which specs run.
+pub struct Filter<'a> {
+    /// `drift` for `drift_test.go`.
+    pub file: &'a str,
+    /// A regular expression for their names.
+    pub focus: Option<&'a str>,
+    /// The same for those that do not run.
+    pub skip: Option<&'a str>,
+}
+
+/// How often to look whether the suite has ended.
+const POLL: Duration = Duration::from_millis(200);
+/// How long the suite may take to clean up once its time is over.
+const GRACE: Duration = Duration::from_secs(90);
+
+/// A process that does not outlive its handle.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // One that has ended already needs no end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a cluster, runs the specs, and returns what came of each.
+///
+/// # Errors
+///
+/// If the cluster does not start, the suite does not end in time, or leaves no report.
+pub fn file(
+    suite: &Path,
+    aerostat: &Path,
+    filter: &Filter<'_>,
+    limit: Duration,
+) -> anyhow::Result<BTreeMap<String, Spec>> {
+    let folder = cache_folder()?.join("e2e").join(filter.file);
+    std::fs::create_dir_all(&folder)?;
+    let kubeconfig = folder.join("kubeconfig");
+    let _cluster = start(aerostat, &folder, &kubeconfig)?;
+    let json = folder.join("report.json");
+    let _ = std::fs::remove_file(&json);
+    let log = folder.join("suite.log");
+    let mut command = Command::new(suite);
+    command.current_dir(&folder).env("KUBECONFIG", &kubeconfig).env("OUTPUT_DIR", &folder);
+    command.args(["-test.v", "--ginkgo.vv", "--ginkgo.no-color", "--ginkgo.grace-period=1m"]);
+    command.arg(format!("-test.timeout={}s", (limit + GRACE).as_secs()));
+    command.arg(format!("--ginkgo.timeout={}s", limit.as_secs()));
+    command.arg(format!("--ginkgo.json-report={}", json.display()));
+    command.arg(format!("--ginkgo.focus-file={}_test.go", filter.file));
+    command.args(filter.focus.map(|focus| format!("--ginkgo.focus={focus}")));
+    command.args(filter.skip.map(|skip| format!("--ginkgo.skip={skip}")));
+    let output = File::create(&log)?;
+    command.stdout(output.try_clone()?).stderr(output).stdin(Stdio::null());
+    let mut child = Owned(command.spawn().context("the suite cannot be run")?);
+    let status = wait(&mut child.0, limit + GRACE + GRACE)?;
+    let specs = report::read(&json).with_context(|| {
+        format!("the suite has ended with {status} and says why in {}", log.display())
+    })?;
+    for (name, spec) in &specs {
+        println!("{:>9} {:>7.1} s  {name} {}", spec.state, spec.seconds, spec.text);
+        if !spec.passed() {
+            println!("{}", indent(&spec.failure));
+        }
+    }
+    println!("          {}", log.display());
+    Ok(specs)
+}
+
+/// Starts a cluster; its story goes to a file beside the suite's.
+fn start(aerostat: &Path, folder: &Path, kubeconfig: &Path) -> anyhow::Result<Owned> {
+    let story: PathBuf = folder.join("story.log");
+    let mut command = Command::new(aerostat);
+    command.args(["up", "--provider", "kwok", "-o", "json", "--kubeconfig"]).arg(kubeconfig);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(File::create(folder.join("up.log"))?);
+    let mut child = Owned(command.spawn().context("aerostat cannot be run")?);
+    let lines = child.0.stdout.take().context("aerostat has no output")?;
+    let mut lines = BufReader::new(lines);
+    let mut first = String::new();
+    lines.read_line(&mut first)?;
+    let ready: Value = serde_json::from_str(&first).unwrap_or_default();
+    if ready["kind"] != "ready" {
+        let why = std::fs::read_to_string(folder.join("up.log")).unwrap_or_default();
+        bail!("aerostat has not started: {first}{why}");
+    }
+    let mut story = File::create(story)?;
+    // Ends with the process.
+    std::thread::spawn(move || std::io::copy(&mut lines, &mut story));
+    Ok(child)
+}
+
+/// Waits for a process to end.
+fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<ExitStatus> {
+    let mut left = limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if left.is_zero() {
+            bail!("the suite has not ended within {} s", limit.as_secs());
+        }
+        std::thread::sleep(POLL);
+        left = left.saturating_sub(POLL);
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().take(12).map(|line| format!("            {line}\n")).collect()
+}
