@@ -12,6 +12,7 @@
 //! | [`context`] | what every controller works with |
 //! | [`index`] | the cluster as the watches tell it; wakes the controllers that a change concerns |
 //! | [`snapshot`] | the index as the engine wants to see it |
+//! | `daemons` | what DaemonSets put on a new node |
 //! | `market` | what may be launched, NodeOverlays applied |
 //! | [`provisioner`] | plans and carries the plan out |
 //! | `marking` | marks machines as disrupted, and says why others stay |
@@ -33,6 +34,7 @@
 pub mod classes;
 pub mod conditions;
 pub mod context;
+mod daemons;
 pub mod drain;
 pub mod garbage;
 pub mod index;

@@ -15,11 +15,11 @@ use aerostat_engine::{cost, plan};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
 use crate::conditions::{is_true, true_since};
 use crate::context::Context;
+use crate::daemons;
 use crate::index::Index;
 use crate::market::Market;
 
@@ -90,7 +90,7 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
         nodes,
         namespaces: namespaces(&index),
         pools,
-        daemons: daemons(&index),
+        daemons: daemons::of(&index),
         storage: index.volumes.storage(),
         pdbs: pdbs(&index),
         settings: context.settings.clone(),
@@ -194,21 +194,6 @@ fn promises(index: &Index) -> Vec<Promise> {
         promise(job.metadata.uid.as_ref(), spec.parallelism.unwrap_or(1).min(left));
     }
     promises
-}
-
-/// One pod as each DaemonSet would create it.
-fn daemons(index: &Index) -> Vec<Arc<Pod>> {
-    let pod = |set: &k8s_openapi::api::apps::v1::DaemonSet| {
-        let template = set.spec.as_ref()?.template.clone();
-        let metadata = ObjectMeta {
-            name: set.metadata.name.clone(),
-            namespace: set.metadata.namespace.clone(),
-            ..template.metadata.unwrap_or_default()
-        };
-        let pod = core::Pod { metadata, spec: template.spec, status: None };
-        Pod::from_k8s(&pod).ok().map(Arc::new)
-    };
-    index.daemon_sets.values().filter_map(|set| pod(set)).collect()
 }
 
 fn state_nodes(

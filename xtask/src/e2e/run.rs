@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -25,6 +24,8 @@ pub struct Filter<'a> {
 
 /// How often to look whether the suite has ended.
 const POLL: Duration = Duration::from_millis(200);
+/// How long a cluster may take to start.
+const START: Duration = Duration::from_secs(60);
 /// How long the suite may take to clean up once its time is over.
 const GRACE: Duration = Duration::from_secs(90);
 
@@ -86,26 +87,27 @@ pub fn file(
 /// Starts a cluster; its story goes to a file beside the suite's.
 fn start(aerostat: &Path, folder: &Path, kubeconfig: &Path) -> anyhow::Result<Owned> {
     let story: PathBuf = folder.join("story.log");
+    let errors = folder.join("up.log");
     let mut command = Command::new(aerostat);
     command.args(["up", "--provider", "kwok", "-o", "json", "--kubeconfig"]).arg(kubeconfig);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(File::create(folder.join("up.log"))?);
+    command.stdin(Stdio::null()).stdout(File::create(&story)?).stderr(File::create(&errors)?);
     let mut child = Owned(command.spawn().context("aerostat cannot be run")?);
-    let lines = child.0.stdout.take().context("aerostat has no output")?;
-    let mut lines = BufReader::new(lines);
-    let mut first = String::new();
-    lines.read_line(&mut first)?;
-    let ready: Value = serde_json::from_str(&first).unwrap_or_default();
-    if ready["kind"] != "ready" {
-        let why = std::fs::read_to_string(folder.join("up.log")).unwrap_or_default();
-        bail!("aerostat has not started: {first}{why}");
+    let mut left = START;
+    while left > Duration::ZERO && child.0.try_wait()?.is_none() {
+        let told = std::fs::read_to_string(&story)?;
+        let ready = |line: &str| serde_json::from_str::<Value>(line).unwrap_or_default();
+        if told.lines().next().is_some_and(|line| ready(line)["kind"] == "ready") {
+            return Ok(child);
+        }
+        pause();
+        left = left.saturating_sub(POLL);
     }
-    let mut story = File::create(story)?;
-    // Ends with the process.
-    std::thread::spawn(move || std::io::copy(&mut lines, &mut story));
-    Ok(child)
+    bail!("aerostat has not started: {}", std::fs::read_to_string(errors)?);
+}
+
+#[expect(clippy::disallowed_methods, reason = "real programs take real time")]
+fn pause() {
+    std::thread::sleep(POLL);
 }
 
 /// Waits for a process to end.
@@ -118,7 +120,7 @@ fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<ExitStatus> {
         if left.is_zero() {
             bail!("the suite has not ended within {} s", limit.as_secs());
         }
-        std::thread::sleep(POLL);
+        pause();
         left = left.saturating_sub(POLL);
     }
 }

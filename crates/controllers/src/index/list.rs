@@ -35,6 +35,7 @@ impl Index {
         changes.extend(every(client, Change::ReplicaSet).await?);
         changes.extend(every(client, Change::Job).await?);
         changes.extend(every(client, Change::DaemonSet).await?);
+        changes.extend(every(client, Change::LimitRange).await?);
         changes.extend(every(client, Change::StorageClass).await?);
         changes.extend(every(client, Change::Volume).await?);
         changes.extend(every(client, Change::VolumeClaim).await?);

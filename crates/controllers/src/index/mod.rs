@@ -67,6 +67,8 @@ pub struct Index {
     pub jobs: Mirror<Job>,
     /// DaemonSets, for what they put on each node.
     pub daemon_sets: Mirror<DaemonSet>,
+    /// LimitRanges, for what pods ask for that say nothing.
+    pub limit_ranges: Mirror<core::LimitRange>,
     /// Namespaces, for terms that select them by label.
     pub namespaces: Mirror<core::Namespace>,
     /// Persistent volumes, their claims and classes.
@@ -89,7 +91,7 @@ pub struct Index {
 }
 
 /// Kinds that must be known before anything is decided.
-const KINDS: usize = 16;
+const KINDS: usize = 17;
 
 /// What one watch says.
 enum Change {
@@ -102,6 +104,7 @@ enum Change {
     ReplicaSet(Event<ReplicaSet>),
     Job(Event<Job>),
     DaemonSet(Event<DaemonSet>),
+    LimitRange(Event<core::LimitRange>),
     Namespace(Event<core::Namespace>),
     VolumeClaim(Event<core::PersistentVolumeClaim>),
     Volume(Event<core::PersistentVolume>),
@@ -122,6 +125,7 @@ pub async fn run(context: &Context, wakers: Wakers) {
         follow(context, Change::ReplicaSet),
         follow(context, Change::Job),
         follow(context, Change::DaemonSet),
+        follow(context, Change::LimitRange),
         follow(context, Change::Namespace),
         follow(context, Change::StorageClass),
         follow(context, Change::Volume),
@@ -243,6 +247,11 @@ impl Index {
             Change::DaemonSet(event) => {
                 if self.daemon_sets.apply(event, |_, _, _| ()) {
                     self.synced.insert("daemonsets");
+                }
+            }
+            Change::LimitRange(event) => {
+                if self.limit_ranges.apply(event, |_, _, _| ()) {
+                    self.synced.insert("limitranges");
                 }
             }
             Change::Namespace(event) => {
