@@ -8,6 +8,7 @@ mod market;
 mod plan;
 mod planner;
 mod print;
+mod record;
 mod replay;
 mod simulate;
 mod up;
@@ -40,6 +41,7 @@ enum Verb {
     Plan(plan::Args),
     Explain(explain::Args),
     Simulate(Box<simulate::Args>),
+    Record(record::Args),
     Replay(replay::Args),
     Completions(completions::Args),
 }
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Plan(args) => plan::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
+        Verb::Record(args) => record::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Completions(args) => {
             completions::run::<Cli>(&args);

@@ -179,6 +179,26 @@ fn a_run_is_halted_looked_at_and_shown_again() {
 }
 
 #[test]
+fn what_is_recorded_of_a_cluster_is_played_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("t.sktrace").to_string_lossy().into_owned();
+    let record = [env!("CARGO_BIN_EXE_aerostat"), "record", "--for", "0s", "-o", &trace];
+    let kubeconfig = folder.path().join("kubeconfig").to_string_lossy().into_owned();
+    let pause = ["s.yaml", "--pause-at", "30s", "--serve", "--kubeconfig", &kubeconfig, "--"];
+    told(&[("s.yaml", JOB)], &[&pause[..], &record].concat());
+    let bytes = std::fs::read(&trace).expect("a trace");
+    let holds = |word: &str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+    assert!(holds("job-1") && !holds("busybox"), "names are made up");
+    let again = format!("until: 3m\ntraces: [{trace}]\n");
+    let text = told(&[("s.yaml", &again)], &["s.yaml", "-o", "json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let pods = &report["pods"];
+    // It had not ended, so nobody knows how long it takes.
+    assert_eq!((&pods["total"], &pods["running"]), (&1.into(), &1.into()), "{text}");
+    assert_eq!(report["leftOut"], serde_json::json!([]), "{text}");
+}
+
+#[test]
 fn schemas_name_what_the_help_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = simulate(&[], &["--help"]);

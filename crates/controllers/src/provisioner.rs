@@ -11,6 +11,7 @@ use aerostat_engine::pod::PodKey;
 use aerostat_engine::report::{PoolProblem, Report, Unplaced};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
@@ -83,6 +84,16 @@ pub async fn run(context: &Context) {
 /// Lets a burst come in: waits a while, and on for as long as pods keep coming.
 async fn gather(context: &Context) {
     let begun = context.clock.now();
+    let waits = context.settings.waits;
+    if let Some((idle, most)) = waits.batch {
+        return batch(context, idle, most).await;
+    }
+    if let Some(scan) = waits.scan {
+        let step = i128::try_from(scan.as_nanos()).unwrap_or(i128::MAX).max(1);
+        let next = (begun.as_nanosecond() / step + 1).saturating_mul(step);
+        let next = Timestamp::from_nanosecond(next).unwrap_or(Timestamp::MAX);
+        return context.clock.sleep_until(next).await;
+    }
     let before = context.index().arrivals;
     loop {
         let window = snapshot::gathering_time(&context.index());
@@ -95,6 +106,20 @@ async fn gather(context: &Context) {
         let quiet = now.duration_since(last).unsigned_abs() >= window / 2;
         let most = BURST.0 + BURST.1.saturating_mul(u32::try_from(came).unwrap_or(u32::MAX));
         if quiet || now.duration_since(begun).unsigned_abs() >= most.min(LONGEST_BURST) {
+            return;
+        }
+    }
+}
+
+/// As Karpenter's batcher: until no pod has come for a while, `most` at the longest.
+async fn batch(context: &Context, idle: Duration, most: Duration) {
+    let begun = context.clock.now();
+    loop {
+        context.clock.sleep(idle.min(most)).await;
+        let now = context.clock.now();
+        let last = context.index().last_arrival.unwrap_or(begun);
+        let is_quiet = now.duration_since(last).unsigned_abs() >= idle;
+        if is_quiet || now.duration_since(begun).unsigned_abs() >= most {
             return;
         }
     }
@@ -119,7 +144,7 @@ fn remember(plan: &Plan, claims: &[Option<String>]) -> Nominations {
     nominations
 }
 
-async fn sleep_until(context: &Context, when: Option<jiff::Timestamp>) {
+async fn sleep_until(context: &Context, when: Option<Timestamp>) {
     match when {
         Some(when) => context.clock.sleep_until(when).await,
         None => std::future::pending().await,

@@ -21,8 +21,8 @@ pub(crate) mod departure;
 mod drift;
 pub(crate) mod emptiness;
 mod market;
-mod rehearsal;
-mod vacancy;
+pub(crate) mod rehearsal;
+pub(crate) mod vacancy;
 pub(crate) mod worth;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,6 +20,7 @@
 //! | [`check`](mod@check) | is a plan right: written apart from the planner |
 //! | [`provisioning`] | capacity for pods that wait: what is there, then new claims for the least money |
 //! | [`disruption`] | machines that go: empty, outdated, or dearer than they have to be |
+//! | `peers` | what others would decide, to compare with |
 //! | [`budgets`], [`schedule`] | how many nodes may be disrupted, and when |
 //! | `bound` | how little any plan could cost |
 //! | `limits` | what pools may still buy |
@@ -40,6 +41,7 @@ pub mod instance;
 mod limits;
 pub mod node;
 pub mod overlay;
+mod peers;
 pub mod plan;
 pub mod pod;
 pub mod predicates;

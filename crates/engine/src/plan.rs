@@ -13,6 +13,7 @@ use crate::disruption::commands::{self, UnderWay};
 use crate::disruption::departure::{Movers, vacate};
 use crate::disruption::emptiness::emptiness;
 use crate::disruption::{Scene, disrupt};
+use crate::peers::cluster_autoscaler;
 use crate::pod::PodKey;
 use crate::provisioning::replicas::replicas;
 use crate::provisioning::{Provisioning, provision};
@@ -34,6 +35,9 @@ use crate::volumes::resolved;
 /// In debug builds, if [`check`](fn@crate::check::check) finds the plan wrong.
 #[must_use = "a plan does nothing by itself"]
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
+    if let Some(groups) = &snapshot.settings.node_groups {
+        return cluster_autoscaler::plan(snapshot, groups, now);
+    }
     let clear = twins::clear(snapshot);
     let replicas = replicas(&clear.snapshot, &Residents::of(&clear.snapshot), now);
     let there = without(Cow::Borrowed(&*clear.snapshot), &replicas.terminations);

@@ -61,10 +61,41 @@ pub struct Settings {
     pub preference_price: f64,
     /// By which rule pods are put together on new machines.
     pub packing: PackingRule,
+    /// How long a peer's controllers wait where ours do not.
+    pub waits: Waits,
+    /// Instance types of cluster-autoscaler's node groups: with them its rules hold, to compare with.
+    pub node_groups: Option<Vec<String>>,
     /// How much work may go into making a plan cheaper once there is one, in steps: a class of
     /// pods tried on a machine, some nanoseconds each. A plan whose steps are used up is a good
     /// plan still.
     pub refine: u64,
+}
+
+/// How long a peer's controllers wait, to compare with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How long no pod may have come before what came is planned, and how long that is waited for
+    /// at most.
+    pub batch: Option<(Duration, Duration)>,
+    /// Plans are made at whole multiples of this time only.
+    pub scan: Option<Duration>,
+    /// How long it is waited, after a machine may be given up to save money, whether that stays so.
+    pub validation: Duration,
+}
+
+impl Waits {
+    /// Karpenter's. Source: kubernetes-sigs/karpenter `pkg/operator/options/options.go`
+    /// (`BATCH_IDLE_DURATION`, `BATCH_MAX_DURATION`), `pkg/controllers/disruption/consolidation.go`
+    /// (`consolidationTTL`).
+    pub const KARPENTER: Self = Self {
+        batch: Some((Duration::from_secs(1), Duration::from_secs(10))),
+        scan: None,
+        validation: Duration::from_secs(15),
+    };
+
+    /// cluster-autoscaler's `--scan-interval`.
+    pub const CLUSTER_AUTOSCALER: Self =
+        Self { batch: None, scan: Some(Duration::from_secs(10)), validation: Duration::ZERO };
 }
 
 /// What becomes of what pods would like but do not demand.
@@ -114,6 +145,8 @@ impl Default for Settings {
             preferences: Preferences::Priced,
             preference_price: 0.0005,
             packing: PackingRule::Price,
+            waits: Waits::default(),
+            node_groups: None,
             refine: 20_000,
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aerostat_clock::Clock;
 use aerostat_engine::schedule::Schedule;
-use aerostat_engine::snapshot::{PackingRule, Preferences, Settings};
+use aerostat_engine::snapshot::{PackingRule, Preferences, Settings, Waits};
 use aerostat_provider::catalog::{Catalog, File, Flavor, Region};
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
@@ -64,6 +64,10 @@ pub struct Scenario {
     /// By whose rules nodes are bought.
     #[serde(default)]
     pub policy: Policy,
+    /// Instance types of the node groups that cluster-autoscaler has, one for each NodePool that
+    /// allows it.
+    #[serde(default = "default_groups")]
+    pub node_groups: Vec<String>,
     /// What is done, in order of time.
     #[serde(rename = "timeline", alias = "steps", default)]
     pub steps: Vec<Spanned<Step>>,
@@ -77,14 +81,17 @@ pub struct Scenario {
 
 /// By whose rules nodes are bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Our own.
     #[default]
     Aerostat,
     /// As Karpenter packs pods, first fit onto the largest machines that its rules allow, with
-    /// preferences as demands. Its batching, consolidation and waits are ours.
+    /// preferences as demands; with its batching and its wait before machines go, one machine at
+    /// most in the place of others, and no spot machine in the place of spot machines.
     Karpenter,
+    /// cluster-autoscaler's node groups, scans and scale-down.
+    ClusterAutoscaler,
 }
 
 impl Policy {
@@ -94,17 +101,26 @@ impl Policy {
         match self {
             Self::Aerostat => "aerostat",
             Self::Karpenter => "karpenter",
+            Self::ClusterAutoscaler => "cluster-autoscaler",
         }
     }
 
-    /// Settings as this policy has them.
+    /// Settings as this policy has them; `groups` are cluster-autoscaler's.
     #[must_use]
-    pub fn apply(self, settings: &Settings) -> Settings {
+    pub fn apply(self, settings: &Settings, groups: &[String]) -> Settings {
         match self {
             Self::Aerostat => settings.clone(),
             Self::Karpenter => Settings {
                 packing: PackingRule::Karpenter,
                 preferences: Preferences::Respect,
+                waits: Waits::KARPENTER,
+                ..settings.clone()
+            },
+            Self::ClusterAutoscaler => Settings {
+                preferences: Preferences::Ignore,
+                waits: Waits::CLUSTER_AUTOSCALER,
+                node_groups: Some(groups.to_vec()),
+                refine: 0,
                 ..settings.clone()
             },
         }
@@ -117,6 +133,11 @@ fn default_start() -> Timestamp {
 
 /// Where a scenario is that does not say it.
 const DEFAULT_REGION: &str = "ap-northeast-1";
+
+/// What people take who do not think about it: general-purpose machines of four sizes.
+fn default_groups() -> Vec<String> {
+    ["m6a.large", "m6a.xlarge", "m6a.2xlarge", "m6a.4xlarge"].map(str::to_owned).into()
+}
 
 /// Something done at a time, or again and again by cron.
 #[derive(Clone, Debug, Deserialize)]

@@ -186,9 +186,14 @@ impl Script {
         let cluster = &self.stage.cluster;
         let mut makes_pods = false;
         for source in &self.sources {
-            let Source::Arrivals { name, coming } = source else { continue };
-            coming.work.check(cluster).with_context(|| format!("arrivals {name:?}"))?;
-            makes_pods |= coming.work.is_pod();
+            match source {
+                Source::Arrivals { name, coming } => {
+                    coming.work.check(cluster).with_context(|| format!("arrivals {name:?}"))?;
+                    makes_pods |= coming.work.is_pod();
+                }
+                Source::Trace(_) => makes_pods = true,
+                Source::Step { .. } => {}
+            }
         }
         if makes_pods {
             tokio::spawn(reap::run(cluster.clone()));

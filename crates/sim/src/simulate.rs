@@ -231,7 +231,14 @@ async fn build(
     };
     let seed = options.seed.unwrap_or(scenario.seed);
     let policy = options.policy.unwrap_or(scenario.policy);
-    let (config, settings) = (scenario.config.clone(), policy.apply(&options.settings));
+    let (config, settings) =
+        (scenario.config.clone(), policy.apply(&options.settings, &scenario.node_groups));
+    if let Some(unknown) =
+        scenario.node_groups.iter().find(|name| region.instance_type(name).is_none())
+        && policy == Policy::ClusterAutoscaler
+    {
+        bail!("nodeGroups: {} sells no instance type {unknown:?}", region.name);
+    }
     let reservations = config.stock.reservations.clone();
     let fee = settings.fee;
     let facts = Facts {

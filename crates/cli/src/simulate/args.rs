@@ -106,6 +106,9 @@ Examples:
   What balloons cost and what they bring, over five seeds:
       aerostat simulate scenarios/ci-day.yaml --vs scenarios/ci-day-balloons.yaml --seeds 5
 
+  What it would be with cluster-autoscaler and its node groups:
+      aerostat simulate scenarios/ci-day.yaml --policy cluster-autoscaler
+
   A page with charts:
       aerostat simulate scenarios/ci-day.yaml -o html > ci-day.html
 
@@ -135,8 +138,10 @@ pub enum Output {
 pub enum Policy {
     /// Our own.
     Aerostat,
-    /// Karpenter's packing and preferences.
+    /// As Karpenter: its packing, preferences, batching, consolidation and waits.
     Karpenter,
+    /// As cluster-autoscaler: node groups, scans every 10 s, scale-down after 10 min.
+    ClusterAutoscaler,
 }
 
 /// A field of the scenario and the values that it is to have.

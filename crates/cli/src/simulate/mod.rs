@@ -37,6 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         policy: args.policy.map(|policy| match policy {
             args::Policy::Aerostat => Policy::Aerostat,
             args::Policy::Karpenter => Policy::Karpenter,
+            args::Policy::ClusterAutoscaler => Policy::ClusterAutoscaler,
         }),
         set: Vec::new(),
     };

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -26,6 +27,8 @@ pub(crate) struct Judge<'a> {
     pdbs: BTreeMap<&'a str, Vec<&'a Pdb>>,
     /// What stands against the eviction of the pods of one owner: they have the same labels.
     known: RefCell<BTreeMap<(String, String), Option<Blocker>>>,
+    /// Waited for besides what pools say.
+    validation: Duration,
     pub(crate) now: Timestamp,
 }
 
@@ -55,7 +58,8 @@ impl<'a> Judge<'a> {
             pdbs.entry(&pdb.namespace).or_default().push(pdb);
         }
         let pools = snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool)).collect();
-        Self { residents, pools, pdbs, known: RefCell::default(), now }
+        let validation = snapshot.settings.waits.validation;
+        Self { residents, pools, pdbs, known: RefCell::default(), validation, now }
     }
 
     /// The pool behind a machine, if it holds as many machines as pods need.
@@ -109,8 +113,8 @@ impl<'a> Judge<'a> {
     /// When a machine will have been quiet for as long as its pool wants; `None` if the pool never
     /// gives up machines to save money, or if the machine is not up or about to go.
     pub(crate) fn quiet_from(&self, state: &StateNode, pool: &Pool) -> Option<Timestamp> {
-        let after =
-            SignedDuration::try_from(pool.consolidate_after?).unwrap_or(SignedDuration::MAX);
+        let after = pool.consolidate_after?.saturating_add(self.validation);
+        let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
         let initialized = state.initialized.filter(|_| is_up(state))?;
         let quiet_since = state.last_pod_event.map_or(initialized, |event| event.max(initialized));
         Some(quiet_since.checked_add(after).unwrap_or(Timestamp::MAX))

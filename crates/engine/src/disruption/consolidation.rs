@@ -12,14 +12,18 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use aerostat_api::labels;
+
 use super::candidates::Candidate;
 use super::market::Offers;
 use super::rehearsal::{Rehearsal, rehearse};
 use super::vacancy::Vacancies;
 use super::{Allowance, Disruption, Scene, UNDERUTILIZED};
 use crate::cost::Price;
-use crate::report::Blocker;
+use crate::plan::Launch;
+use crate::report::{Blocker, LaunchReport};
 use crate::resources::Resources;
+use crate::snapshot::PackingRule;
 
 /// How often the planner is asked in one plan.
 const REHEARSALS: usize = 6;
@@ -193,6 +197,9 @@ fn asked(
     let instead = bought + scene.kept_for(&rehearsal);
     scene.verdict(set, instead, allowance)?;
     let launches = &mut rehearsal.provisioning.launches;
+    if scene.snapshot.settings.packing == PackingRule::Karpenter && !is_karpenters(set, launches) {
+        return Err(Blocker::NotCheaper);
+    }
     let price: Price = set.iter().map(|c| c.price).sum();
     let moves: Price = set.iter().map(|c| c.moves).sum();
     // Each may become somewhat dearer than its first choice, but together they must save.
@@ -205,6 +212,15 @@ fn asked(
     }
     let saved = price.nano().saturating_sub(instead.nano()).saturating_sub(moves.nano());
     Ok((Price::from_nano(saved), rehearsal))
+}
+
+/// Whether Karpenter would do it: one machine at most comes in the place of others, and none that is
+/// spot in the place of spot machines (its feature gate SpotToSpotConsolidation is off by default).
+fn is_karpenters(set: &[&Candidate<'_>], launches: &[(Launch, LaunchReport)]) -> bool {
+    let capacity = |c: &&Candidate<'_>| c.state.node.labels.get(labels::CAPACITY_TYPE).cloned();
+    let all_spot = set.iter().all(|c| capacity(c).is_some_and(|kind| kind == "spot"));
+    let is_spot = |(_, report): &(Launch, LaunchReport)| report.capacity_type == "spot";
+    launches.len() <= 1 && !(all_spot && launches.iter().any(is_spot))
 }
 
 impl Scene<'_> {

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration as Span;
 
 use aerostat_api::{Duration, labels};
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +19,7 @@ use crate::residents::{Residents, copies};
 use crate::snapshot::{Pool, Snapshot, StateNode};
 
 /// The reason that budgets, conditions and events name.
-const REASON: &str = "Empty";
+pub(crate) const EMPTY: &str = "Empty";
 
 /// What is to be done about empty nodes.
 #[derive(Default)]
@@ -50,7 +51,8 @@ pub(crate) fn emptiness(
         };
         let dynamic = pools.get(pool).filter(|pool| pool.replicas.is_none());
         let Some(pool) = dynamic else { continue };
-        let Some(due) = due(state, pool, residents) else { continue };
+        let waits = snapshot.settings.waits.validation;
+        let Some(due) = due(state, pool, waits, residents) else { continue };
         let is_promised = expecting.contains(&state.node.name)
             || !residents.nominated(state).is_empty()
             || unseen.iter().any(|pod| fits(pod, state, residents));
@@ -86,9 +88,9 @@ impl Emptiness {
         snapshot: &Snapshot,
         now: Timestamp,
     ) {
-        let allowance = budgets::allowed(pool, snapshot, REASON, now);
+        let allowance = budgets::allowed(pool, snapshot, EMPTY, now);
         let allowed = usize::try_from(allowance.nodes).unwrap_or(usize::MAX).min(nodes.len());
-        let blocked = Blocker::Budget { reason: REASON.to_owned() };
+        let blocked = Blocker::Budget { reason: EMPTY.to_owned() };
         if allowed < nodes.len() {
             let (pool, reason) = (pool.name.clone(), "DisruptionBlocked".to_owned());
             self.problems.push(PoolProblem { pool, reason, message: blocked.to_string() });
@@ -99,7 +101,7 @@ impl Emptiness {
             claim: (*claim).to_owned(),
             node: state.has_node.then(|| state.node.name.clone()),
             pool: pool.name.clone(),
-            reason: REASON.to_owned(),
+            reason: EMPTY.to_owned(),
         }));
         self.kept.extend(staying.iter().map(|(state, claim)| kept(state, claim, blocked.clone())));
     }
@@ -107,8 +109,14 @@ impl Emptiness {
 
 /// When an empty node will have been quiet for as long as its pool wants; `None` if it is not
 /// empty, not up, on its way out already, or its pool keeps empty nodes.
-fn due(state: &StateNode, pool: &Pool, residents: &Residents<'_>) -> Option<Timestamp> {
-    let after = SignedDuration::try_from(pool.consolidate_after?).unwrap_or(SignedDuration::MAX);
+fn due(
+    state: &StateNode,
+    pool: &Pool,
+    validation: Span,
+    residents: &Residents<'_>,
+) -> Option<Timestamp> {
+    let after = pool.consolidate_after?.saturating_add(validation);
+    let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
     if !is_up(state) || !residents.bound(state).iter().all(|pod| belongs_to_node(pod)) {
         return None;
     }

@@ -15,9 +15,9 @@ use super::Arrival;
 use crate::manifest::{self, Manifest, Source};
 
 /// How long a container runs, see docs/simulation.md.
-const DURATION: &str = "sim.aerostat.dev/duration";
+pub(crate) const DURATION: &str = "sim.aerostat.dev/duration";
 /// Marks a Pod that goes once it has ended.
-pub(super) const ARRIVED: &str = "sim.aerostat.dev/arrived";
+pub(crate) const ARRIVED: &str = "sim.aerostat.dev/arrived";
 
 /// A manifest file with one object, or the object itself.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -74,14 +74,14 @@ impl Dump {
 }
 
 /// Kind and UID of what made an object.
-fn owner(value: &Value) -> Option<(&str, Option<&str>)> {
+pub(super) fn owner(value: &Value) -> Option<(&str, Option<&str>)> {
     let owners = value["metadata"]["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     Some((owner["kind"].as_str().unwrap_or_default(), owner["uid"].as_str()))
 }
 
 /// Whether it is a pod or a Job that is over.
-fn has_ended(value: &Value) -> bool {
+pub(super) fn has_ended(value: &Value) -> bool {
     let status = &value["status"];
     match value["kind"].as_str() {
         Some("Pod") => matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")),

@@ -4,9 +4,13 @@
 //! |---|---|
 //! | [`simkube`] | changes over time, as SimKube records them |
 //! | [`dump`] | what `kubectl get … -A -o yaml` prints |
+//! | [`record`](mod@record) | a trace of a cluster, made from what its watches tell |
+//! | `anonymise` | an object without what tells whose it is |
 //! | `transplant` | an object of another cluster, as this one can take it |
 
+mod anonymise;
 pub mod dump;
+pub mod record;
 pub mod simkube;
 mod transplant;
 

@@ -7,21 +7,28 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// A trace that was read.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trace {
     version: Value,
+    /// Which kinds are in it, and what SimKube keeps beside the events: not read here.
+    #[serde(default)]
+    config: Value,
+    #[serde(default)]
+    index: Value,
+    #[serde(default)]
+    pod_lifecycles: Value,
     events: Vec<Event>,
 }
 
 /// What changed at one moment.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// Seconds since 1970.
-    ts: i64,
+    pub(super) ts: i64,
     /// What came or changed.
     pub applied_objs: Vec<Value>,
     /// What went.
@@ -54,6 +61,34 @@ impl Trace {
             bail!("its events are not in order of time");
         }
         Ok(trace)
+    }
+
+    /// A trace of events in order of time.
+    pub(super) fn new(events: Vec<Event>) -> Self {
+        let template = json!({"podSpecTemplatePaths": ["/spec/template"]});
+        let tracked = json!({"apps/v1.Deployment": template, "apps/v1.ReplicaSet": template,
+            "apps/v1.DaemonSet": template, "batch/v1.Job": template});
+        Self {
+            version: 2.into(),
+            config: json!({ "trackedObjects": tracked }),
+            index: json!({}),
+            pod_lifecycles: json!({}),
+            events,
+        }
+    }
+
+    /// Writes it: JSON if the file's name ends so, else MessagePack.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let bytes = if path.extension().is_some_and(|end| end == "json") {
+            serde_json::to_vec_pretty(self)?
+        } else {
+            rmp_serde::to_vec_named(self)?
+        };
+        std::fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
     }
 
     /// What happens when, if the trace begins at `start`.
