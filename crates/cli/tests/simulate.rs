@@ -83,6 +83,14 @@ fn mistakes_are_named_with_file_line_and_field() {
     refuses("arrivals: []\n", &[], &["s.yaml", "no `until`", "--until"]);
     refuses("until: 99999d\n", &[], &["at most two years"]);
     refuses("until: 1h\nregion: mars-1\n", &[], &["mars-1", "ap-northeast-1"]);
+    let groups = "until: 1h\npolicy: cluster-autoscaler\nnodeGroups: [z9.huge]\n";
+    refuses(groups, &[], &["nodeGroups", "ap-northeast-1", "z9.huge"]);
+    let boot = "until: 1h\nconfig: {cloud: {boot: {uniform: {min: 9s, max: 1s}}}}\n";
+    refuses(boot, &[], &["cloud.boot", "min 9s is above max 1s"]);
+    let rate = "until: 1h\nconfig: {cloud: {spotInterruptionsPerHour: -2}}\n";
+    refuses(rate, &[], &["cloud.spotInterruptionsPerHour", "-2 must be from 0 to 3600"]);
+    let shortage = "until: 1h\nconfig: {stock: {shortages: [{every: 1h, lasts: 0s}]}}\n";
+    refuses(shortage, &[], &["stock.shortages[0].lasts", "write a length above 0"]);
     let step = |what: &str| format!("until: 1h\ntimeline:\n  - {what}\n");
     refuses(&step("{cron: 0 8 * *, show: pods}"), &[], &["s.yaml", "line 3", "0 8 * *"]);
     let zone = "{cron: 0 8 * * *, timeZone: Mars/Olympus, show: pods}";

@@ -106,8 +106,8 @@ Examples:
   What balloons cost and what they bring, over five seeds:
       aerostat simulate scenarios/ci-day.yaml --vs scenarios/ci-day-balloons.yaml --seeds 5
 
-  What it would be with cluster-autoscaler and its node groups:
-      aerostat simulate scenarios/ci-day.yaml --policy cluster-autoscaler
+  By the rules of peers, side by side:
+      aerostat simulate scenarios/ci-day.yaml --sweep policy=aerostat,karpenter,cluster-autoscaler
 
   A page with charts:
       aerostat simulate scenarios/ci-day.yaml -o html > ci-day.html

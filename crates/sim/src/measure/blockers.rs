@@ -12,9 +12,10 @@ use jiff::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Blockers {
     at: Timestamp,
-    now: Vec<Kept>,
+    /// How many machines are held now, and their USD per hour, by the blocker's kind.
+    now: BTreeMap<&'static str, (f64, f64)>,
     /// By the blocker's kind.
-    pub(crate) machines: BTreeMap<String, Held>,
+    pub(crate) machines: BTreeMap<&'static str, Held>,
     /// Pods that are without a place now, by why.
     pub(crate) unplaced: BTreeMap<String, BTreeSet<PodKey>>,
 }
@@ -32,13 +33,23 @@ pub(crate) struct Held {
 
 impl Blockers {
     pub(crate) fn new(start: Timestamp) -> Self {
-        Self { at: start, now: Vec::new(), machines: BTreeMap::new(), unplaced: BTreeMap::new() }
+        let (now, machines, unplaced) = Default::default();
+        Self { at: start, now, machines, unplaced }
     }
 
     /// What was reported holds from now on.
     pub(crate) fn take(&mut self, report: &Report, now: Timestamp) {
         self.advance(now);
-        self.now.clone_from(&report.kept);
+        self.now.clear();
+        for Kept { claim, blocker, price } in &report.kept {
+            let held = self.machines.entry(blocker.kind()).or_default();
+            if held.example.is_empty() {
+                held.example = format!("{claim}: {blocker}");
+            }
+            let (count, rate) = self.now.entry(blocker.kind()).or_default();
+            *count += 1.0;
+            *rate += price;
+        }
         self.unplaced.clear();
         for unplaced in &report.unplaced {
             let pods = self.unplaced.entry(unplaced.message.clone()).or_default();
@@ -50,13 +61,10 @@ impl Blockers {
     pub(crate) fn advance(&mut self, to: Timestamp) {
         let seconds = to.duration_since(self.at).as_secs_f64();
         self.at = to;
-        for kept in &self.now {
-            let held = self.machines.entry(kept.blocker.kind().to_owned()).or_default();
-            if held.example.is_empty() {
-                held.example = format!("{}: {}", kept.claim, kept.blocker);
-            }
-            held.seconds += seconds;
-            held.usd += kept.price * seconds / 3600.0;
+        for (kind, (count, rate)) in &self.now {
+            let held = self.machines.entry(kind).or_default();
+            held.seconds += count * seconds;
+            held.usd += rate * seconds / 3600.0;
         }
     }
 }

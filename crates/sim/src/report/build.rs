@@ -164,7 +164,7 @@ fn pods(ledger: &Ledger, left_out: &[LeftOut]) -> Pods {
 
 fn blockers(ledger: &Ledger) -> Blockers {
     let held = ledger.blockers.machines.iter().map(|(kind, held)| Held {
-        kind: kind.clone(),
+        kind: (*kind).to_owned(),
         hours: round(held.seconds / 3600.0),
         usd: round(held.usd),
         example: held.example.clone(),
