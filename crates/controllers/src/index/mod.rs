@@ -5,6 +5,7 @@
 
 mod list;
 mod mirror;
+mod news;
 mod storage;
 mod wake;
 
@@ -137,8 +138,11 @@ pub async fn run(context: &Context, wakers: Wakers) {
     ]);
     while let Some(change) = changes.next().await {
         let now = context.clock.now();
+        let is_news = context.index().is_news(&change);
         context.index().apply(change, now, &wakers);
-        context.changed();
+        if is_news {
+            context.changed();
+        }
     }
 }
 
@@ -176,6 +180,12 @@ where
 }
 
 impl Index {
+    /// Whether a change tells something that a plan could depend on.
+    fn is_news(&self, change: &Change) -> bool {
+        let Change::Node(Event::Apply(node)) = change else { return true };
+        self.nodes.get(&node.name_any()).is_none_or(|old| news::of_node(&old, node))
+    }
+
     /// Whether every watch has told everything there is.
     #[must_use]
     pub fn is_synced(&self) -> bool {
