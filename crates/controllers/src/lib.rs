@@ -15,6 +15,7 @@
 //! | `daemons` | what DaemonSets put on a new node |
 //! | `market` | what may be launched, NodeOverlays applied |
 //! | [`provisioner`] | plans and carries the plan out |
+//! | `orders` | what was ordered for pods that still wait |
 //! | `marking` | marks machines as disrupted, and says why others stay |
 //! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`standing`] | why a node stays or goes, for whoever asks |
@@ -44,6 +45,7 @@ pub mod lifecycle;
 mod market;
 mod marking;
 pub mod metrics;
+mod orders;
 pub mod overlays;
 pub mod pools;
 pub mod provisioner;

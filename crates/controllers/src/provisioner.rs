@@ -68,6 +68,11 @@ pub async fn run(context: &Context) {
         let claims = execute(context, &plan).await;
         memory.nominations = remember(&plan, &claims);
         let now = context.clock.now();
+        for (launch, claim) in plan.launches.iter().zip(&claims) {
+            let Some(claim) = claim else { continue };
+            let index = context.index();
+            launch.pods.iter().for_each(|pod| memory.orders.note(&index, pod, claim, now));
+        }
         context.journal().note(now, &plan, &report, &claims, &context.index().pods);
         let idle = plan.launches.is_empty() && plan.terminations.is_empty();
         if let Some(decisions) = &context.decisions

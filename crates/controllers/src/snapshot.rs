@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::daemons;
 use crate::index::Index;
 use crate::market::Market;
+use crate::orders::Orders;
 
 /// How long a pod waits for its owner to be known. Creation times have whole seconds.
 const OWNER_PATIENCE: SignedDuration = SignedDuration::from_secs(2);
@@ -60,6 +61,8 @@ pub enum Target {
 pub struct Memory {
     /// Where the last plan put pods that still wait.
     pub nominations: Nominations,
+    /// What was ordered for pods that still wait.
+    pub(crate) orders: Orders,
     /// What claims without a machine promise: to find out takes a look at every type.
     promised: BTreeMap<String, Option<Promised>>,
 }
@@ -85,6 +88,7 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     });
     Snapshot {
         nominations: nominations.collect(),
+        holds: memory.orders.holds(&index, context.clock.now()),
         pods: index.pods.values().cloned().collect(),
         promised: promises(&index),
         nodes,

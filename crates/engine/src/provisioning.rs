@@ -41,7 +41,7 @@ use crate::plan::{Launch, Nomination};
 use crate::pod::PodKey;
 use crate::report::{Certificate, LaunchReport, LeftOut, PoolProblem, Unplaced, Worth};
 use crate::residents::Residents;
-use crate::snapshot::{MinValuesPolicy, Pool, Snapshot};
+use crate::snapshot::{Hold, MinValuesPolicy, Pool, Snapshot};
 
 pub use promise::{Promised, promised};
 
@@ -88,7 +88,7 @@ fn as_required(
         let settled =
             topology::settle(&pending.classes, &mut pending.sets, snapshot, residents, &caps);
         let given = settled.given.clone();
-        let stuck = provisioning.fill(settled, snapshot, residents);
+        let stuck = provisioning.fill(settled, snapshot, residents, now);
         // Where a domain could not take its share, the others get theirs anew.
         let mut is_news = false;
         for (key, left) in stuck {
@@ -103,7 +103,8 @@ fn as_required(
     elimination::explain(&mut provisioning.unplaced, snapshot, &provisioning.launches);
     provisioning.unplaced.extend(pending.unplaced);
     provisioning.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
-    (provisioning.waiting, provisioning.next) = (pending.waiting, pending.next);
+    provisioning.waiting = pending.waiting;
+    provisioning.next = provisioning.next.into_iter().chain(pending.next).min();
     provisioning.left_out = pending.left_out;
     provisioning
 }
@@ -119,6 +120,7 @@ impl Provisioning {
         settled: Settled,
         snapshot: &Snapshot,
         residents: &Residents<'_>,
+        now: Timestamp,
     ) -> Vec<((usize, String, String), u32)> {
         let Settled { mut lots, refused, tallies, .. } = settled;
         let placed = existing::place(&mut lots, snapshot, residents, &tallies);
@@ -130,6 +132,7 @@ impl Provisioning {
         for (class, message) in refused {
             self.refuse(&class, &message);
         }
+        self.hold_back(&mut lots, snapshot, now);
         lots.retain(|lot| lot.count() > 0);
         if lots.is_empty() {
             return Vec::new();
@@ -144,6 +147,29 @@ impl Provisioning {
             }
         }
         stuck
+    }
+
+    /// Orders nothing yet for pods that did not make use of what was ordered for them.
+    fn hold_back(&mut self, lots: &mut [Lot], snapshot: &Snapshot, now: Timestamp) {
+        if snapshot.holds.is_empty() {
+            return;
+        }
+        for part in lots.iter_mut().flat_map(|lot| &mut lot.parts) {
+            part.pods.retain(|pod| {
+                let hold = snapshot.holds.get(&pod.uid).filter(|hold| hold.until > now);
+                let Some(Hold { machines, until }) = hold else { return true };
+                self.unplaced.push(Unplaced {
+                    pod: (pod.namespace.clone(), pod.name.clone()),
+                    message: format!(
+                        "{machines} machines came up for it, and it does not run on them: the next \
+                         is ordered at {until}"
+                    ),
+                    reasons: Vec::new(),
+                });
+                self.next = self.next.into_iter().chain([*until]).min();
+                false
+            });
+        }
     }
 
     fn refuse(&mut self, class: &Class, message: &str) {

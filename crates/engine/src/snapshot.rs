@@ -35,12 +35,24 @@ pub struct Snapshot {
     /// that has none yet. A memory that may be empty (after a restart); it keeps pods where they
     /// were promised to be.
     pub nominations: BTreeMap<PodKey, String>,
+    /// Pods for which machines came up in vain, by UID. A memory that may be empty, too.
+    pub holds: BTreeMap<String, Hold>,
     /// Persistent volumes.
     pub storage: Arc<Storage>,
     /// PodDisruptionBudgets.
     pub pdbs: Vec<Pdb>,
     /// Settings of the decision.
     pub settings: Settings,
+}
+
+/// A pod that does not run on the machines that were ordered for it: something keeps it off that no
+/// plan can know. The next machine is ordered later each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// How many machines came up for it.
+    pub machines: u32,
+    /// No machine is ordered for it before.
+    pub until: Timestamp,
 }
 
 /// Settings of the decision.

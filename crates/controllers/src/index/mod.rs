@@ -18,7 +18,7 @@ use aerostat_api::{Class, ClassKind, NodeClaim, NodeOverlay, NodePool, labels};
 use aerostat_engine::pod::{Pod, PodKey};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core;
@@ -34,6 +34,7 @@ pub use storage::Volumes;
 pub use wake::{Triggers, Wakers, wakers};
 
 use crate::context::Context;
+use crate::orders::kin;
 
 /// Everything that the controllers know of the cluster.
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ pub struct Index {
     pub arrivals: u64,
     /// When a pod that is no daemon last came to or went from a node.
     pub last_pod_event: BTreeMap<String, Timestamp>,
+    /// Whose pods have run on a node, or ended there: UIDs of their owners, or their own.
+    pub served: BTreeMap<String, BTreeSet<String>>,
     /// Nodes.
     pub nodes: Mirror<core::Node>,
     /// NodeClaims.
@@ -90,6 +93,9 @@ pub struct Index {
     synced: BTreeSet<&'static str>,
     listing: BTreeSet<PodKey>,
 }
+
+/// How long a pod must have run for its node to have been of use, if it did not end by itself.
+const USE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Kinds that must be known before anything is decided.
 const KINDS: usize = 17;
@@ -310,7 +316,7 @@ impl Index {
 
     fn apply_nodes(&mut self, event: Event<core::Node>, wakers: &Wakers) {
         let (claims, machines) = (&self.claims_by_machine, &mut self.nodes_by_machine);
-        let pod_events = &mut self.last_pod_event;
+        let (pod_events, served) = (&mut self.last_pod_event, &mut self.served);
         let done = self.nodes.apply(event, |name, old, node| {
             let ids = [old, node].map(|node| node.and_then(machine_of_node));
             relink(machines, name, ids);
@@ -320,6 +326,7 @@ impl Index {
             wakers.node(name, node.or(old));
             if node.is_none() {
                 pod_events.remove(name);
+                served.remove(name);
             }
         });
         if done {
@@ -386,6 +393,7 @@ impl Index {
             }
         };
         if pod.terminal {
+            self.note_served(&pod);
             self.remove_pod(&key, now, wakers);
             return;
         }
@@ -411,8 +419,19 @@ impl Index {
     fn remove_pod(&mut self, key: &PodKey, now: Timestamp, wakers: &Wakers) {
         self.unreadable.remove(key);
         if let Some(pod) = self.pods.remove(key) {
+            let ran = pod.started.is_some_and(|at| now.duration_since(at) >= USE);
+            if ran {
+                self.note_served(&pod);
+            }
             self.unlink(Some(&pod));
             self.note_pod_event(&pod, now, wakers);
+        }
+    }
+
+    /// A pod made use of its node.
+    fn note_served(&mut self, pod: &Pod) {
+        if let Some(node) = &pod.node {
+            self.served.entry(node.clone()).or_default().insert(kin(pod).to_owned());
         }
     }
 

@@ -75,7 +75,8 @@ impl<'a> Judge<'a> {
             return Some(Blocker::Node);
         }
         let is_eventual = [DRIFTED, EXPIRED, REQUESTED].contains(&reason);
-        let may_end = self.pool(state).is_some_and(|pool| pool.termination_grace.is_some());
+        let pool = state.pool.as_deref().and_then(|pool| self.pools.get(pool));
+        let may_end = pool.is_some_and(|pool| pool.termination_grace.is_some());
         if is_eventual && may_end {
             return None;
         }
@@ -138,10 +139,15 @@ impl<'a> Judge<'a> {
         is_up(state).then_some(Candidate { state, claim, pool, pods, price, moves, weight })
     }
 
+    /// Whether a machine carries pods that would have to move.
+    pub(crate) fn carries(&self, state: &StateNode) -> bool {
+        self.residents.bound(state).iter().any(|pod| is_movable(pod))
+    }
+
     /// Whether a machine carries nothing and will go for it: pods that move there keep it.
     pub(crate) fn is_idle(&self, state: &StateNode) -> bool {
         let goes = self.pool(state).is_some_and(|pool| pool.consolidate_after.is_some());
-        goes && !self.residents.bound(state).iter().any(|pod| is_movable(pod))
+        goes && !self.carries(state)
     }
 
     /// What moving all pods of a machine costs by Karpenter's count.

@@ -42,23 +42,34 @@ pub(crate) struct Going {
     pub(crate) is_replaced: bool,
 }
 
-/// Finds the machines whose replacements are under way.
-pub(crate) fn under_way(snapshot: &Snapshot, judge: &Judge<'_>) -> UnderWay {
-    let mut found = UnderWay::default();
+/// The machines that stand for others, by the claims of those, and when the first of them will no
+/// longer do.
+pub(crate) fn replacements(
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> (BTreeMap<&str, Vec<&StateNode>>, Option<Timestamp>) {
     let mut replacements: BTreeMap<&str, Vec<&StateNode>> = BTreeMap::new();
+    let mut next = None;
     let alive: BTreeSet<&String> =
         snapshot.nodes.iter().filter_map(|state| state.claim.as_ref()).collect();
     for state in snapshot.nodes.iter().filter(|state| !state.deleting) {
         let Some(replaces) = &state.replaces else { continue };
         let end = |after| state.created.checked_add(after).unwrap_or(Timestamp::MAX);
         let end = if state.stage < Stage::Initialized { end(PATIENCE) } else { end(LIFETIME) };
-        if judge.now < end && replaces.claims.iter().any(|claim| alive.contains(claim)) {
-            found.next = found.next.into_iter().chain([end]).min();
+        if now < end && replaces.claims.iter().any(|claim| alive.contains(claim)) {
+            next = next.into_iter().chain([end]).min();
             for claim in &replaces.claims {
                 replacements.entry(claim).or_default().push(state);
             }
         }
     }
+    (replacements, next)
+}
+
+/// Finds the machines whose replacements are under way.
+pub(crate) fn under_way(snapshot: &Snapshot, judge: &Judge<'_>) -> UnderWay {
+    let (replacements, next) = replacements(snapshot, judge.now);
+    let mut found = UnderWay { next, ..UnderWay::default() };
     for state in snapshot.nodes.iter().filter(|state| !state.deleting) {
         let (Some(claim), Some(pool)) = (&state.claim, &state.pool) else { continue };
         let by = replacements.get(claim.as_str()).map(Vec::as_slice).unwrap_or_default();

@@ -1,6 +1,10 @@
 //! Static pools: as many machines as `spec.replicas` says, whatever the pods need.
 //!
-//! Source: kubernetes-sigs/karpenter `pkg/controllers/static/{provisioning,deprovisioning}`.
+//! A machine that is not as its pool wants it gets another in its place first, as far as budgets
+//! and `limits.nodes` allow; while it is there, the two count as one.
+//!
+//! Source: kubernetes-sigs/karpenter `pkg/controllers/static/{provisioning,deprovisioning}`,
+//! `pkg/controllers/disruption/staticdrift.go`.
 
 use jiff::Timestamp;
 
@@ -8,8 +12,11 @@ use super::domain::Domains;
 use super::launch::Draft;
 use super::market::{Dimensions, Scope, Store};
 use super::packing::Bin;
+use crate::budgets;
+use crate::disruption::candidates::{Judge, is_up};
 use crate::disruption::emptiness::{belongs_to_node, is_protected};
 use crate::disruption::worth::eviction_cost;
+use crate::disruption::{DRIFTED, commands};
 use crate::limits::Headroom;
 use crate::plan::{Launch, Termination};
 use crate::report::{LaunchReport, PoolProblem};
@@ -32,23 +39,70 @@ pub(crate) struct Replicas {
 /// Brings every static pool to its number of machines.
 pub(crate) fn replicas(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Replicas {
     let mut found = Replicas::default();
+    if snapshot.pools.iter().all(|pool| pool.replicas.is_none()) {
+        return found;
+    }
+    let (replaced, _) = commands::replacements(snapshot, now);
+    let judge = Judge::new(snapshot, residents, now);
     for pool in &snapshot.pools {
         let Some(wanted) = pool.replicas else { continue };
         let mine =
             |state: &&StateNode| state.claim.is_some() && state.pool.as_ref() == Some(&pool.name);
         let (going, there): (Vec<&StateNode>, Vec<&StateNode>) =
             snapshot.nodes.iter().filter(mine).partition(|state| state.deleting);
+        let is_replaced = |state: &&StateNode| {
+            state.claim.as_ref().is_some_and(|claim| replaced.contains_key(claim.as_str()))
+        };
+        let (leaving, there): (Vec<&StateNode>, Vec<&StateNode>) =
+            there.into_iter().partition(is_replaced);
         let count = u32::try_from(there.len()).unwrap_or(u32::MAX);
         if count > wanted {
             found.give_up(pool, there, count - wanted, residents, now);
-        } else if count < wanted && pool.usable.is_ok() {
+        } else if pool.usable.is_ok() {
             let mut headroom = Headroom::of(pool, &snapshot.nodes);
             // A machine on its way out still is a node: Karpenter counts it for static pools.
             headroom.take_nodes(going.len());
-            found.fill_up(pool, (wanted - count).min(AT_ONCE), &mut headroom, snapshot);
+            let before = found.launches.len();
+            if count < wanted {
+                found.fill_up(pool, (wanted - count).min(AT_ONCE), &mut headroom, snapshot);
+                continue;
+            }
+            let drifted = drifted(pool, &there, &leaving, &judge, snapshot, now);
+            let most = u32::try_from(drifted.len()).unwrap_or(u32::MAX).min(AT_ONCE);
+            if most > 0 {
+                found.fill_up(pool, most, &mut headroom, snapshot);
+            }
+            for ((launch, _), claim) in found.launches[before..].iter_mut().zip(drifted) {
+                launch.annotations.extend(commands::annotations([claim], DRIFTED));
+            }
         }
     }
     found
+}
+
+/// The claims that may be replaced now: what carries nothing first, then what has drifted longest.
+fn drifted<'a>(
+    pool: &Pool,
+    there: &[&'a StateNode],
+    leaving: &[&StateNode],
+    judge: &Judge<'_>,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Vec<&'a str> {
+    let mut found: Vec<_> = there
+        .iter()
+        .filter(|state| is_up(state) && judge.blocker(state, DRIFTED).is_none())
+        .filter_map(|state| {
+            let since = state.obsolete.as_ref()?.since;
+            Some((judge.carries(state), since, state.claim.as_deref()?))
+        })
+        .collect();
+    found.sort_unstable();
+    // Machines whose replacements have been ordered are marked only then.
+    let unmarked = leaving.iter().filter(|state| is_up(state)).count();
+    let allowed = budgets::allowed(pool, snapshot, DRIFTED, now).nodes;
+    let left = usize::try_from(allowed).unwrap_or(usize::MAX).saturating_sub(unmarked);
+    found.into_iter().take(left).map(|(_, _, claim)| claim).collect()
 }
 
 impl Replicas {
