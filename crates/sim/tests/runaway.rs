@@ -30,7 +30,7 @@ async fn taint_all(world: &World) -> BTreeSet<String> {
             () = clock.sleep_until(end) => return seen,
         };
         let Some(Change::Applied { new, .. }) = change else { continue };
-        let name = new.metadata.name.clone().unwrap();
+        let name = new.metadata.name.clone().expect("nodes have names");
         if !seen.insert(name.clone()) {
             continue;
         }
@@ -44,7 +44,7 @@ async fn taint_all(world: &World) -> BTreeSet<String> {
             let spec = node.spec.get_or_insert_default();
             spec.taints.get_or_insert_default().push(taint.clone());
         });
-        tainted.unwrap();
+        tainted.expect("the node is there");
     }
 }
 
