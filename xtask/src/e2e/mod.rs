@@ -128,7 +128,9 @@ fn read(arguments: &[String]) -> anyhow::Result<Options> {
         }
     }
     if options.files.is_empty() {
-        options.files = FILES.to_vec();
+        // Nothing acts on CapacityBuffers yet: each of their specs would wait out its 15 minutes.
+        let ready = |(name, _): &&(&str, Duration)| *name != "capacitybuffer";
+        options.files = FILES.iter().filter(ready).copied().collect();
     }
     ensure!(options.jobs > 0, "--jobs must be above 0");
     Ok(options)
