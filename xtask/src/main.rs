@@ -1,8 +1,10 @@
-//! Developer commands: test, soak, e2e, bench, generate.
+//! Developer commands: test, soak, mutate, e2e, bench, generate.
 
 mod bench;
 mod e2e;
 mod generate;
+mod mutate;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -11,7 +13,12 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only-tests] [-- ARGUMENTS]   every check and every test; ARGUMENTS go to `cargo test`
-  soak                                 the tests that take minutes: a crash at every single write
+  soak                                 the tests that take minutes: a crash at every single write,
+                                       and 1,000 seeds of everything that can go wrong
+  soak --seeds N [--from K]            N seeds, from K on, on all cores
+       [--case FILE] [--shrink]        one case of a file; the least that breaks the same rule
+  mutate [NAME]                        breaks lines that keep clusters safe, one at a time: each must
+                                       be caught by 200 seeds
   e2e [FILE…] [--focus RE] [--skip RE]  Karpenter's own end-to-end suite (with Go) against
       [--jobs N] [--release] [--check] `aerostat up`; writes docs/conformance.md, or checks it
   bench [--engine] [--write]           the benchmark tables, from a release build; of the planner
@@ -28,7 +35,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test", ..] => test::run(&arguments[1..]),
-        ["soak"] => test::soak(),
+        ["soak", ..] => soak::run(&arguments[1..]),
+        ["mutate"] => mutate::run(None),
+        ["mutate", name] => mutate::run(Some(name)),
         ["e2e", ..] => e2e::run(&arguments[1..]),
         ["bench", ..] => bench::run(&arguments[1..]),
         ["generate", "schemas"] => generate::run(false),

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::context::{Context, Error};
 use crate::drain::disrupted;
+use crate::provisioner::Setback;
 use crate::recorder::Note;
 
 /// The condition of a claim that is about to go.
@@ -27,17 +28,18 @@ const CONDITION: &str = "DisruptionReason";
 /// How long it is not said again why a machine stays.
 const QUIET: Duration = Duration::from_secs(900);
 
-/// Sets and takes away marks. What fails is tried again with the next plan, which the failure
-/// wakes.
-pub(crate) async fn carry_out(context: &Context, plan: &Plan) {
+/// Sets and takes away marks. What fails is tried again with the next plan.
+pub(crate) async fn carry_out(context: &Context, plan: &Plan) -> Setback {
+    let mut setback = Setback::None;
     let marks = plan.marks.iter().map(|marking| (marking, true));
     let releases = plan.releases.iter().map(|marking| (marking, false));
     for (marking, is_set) in marks.chain(releases) {
         if let Err(error) = mark(context, marking, is_set).await {
             tracing::warn!(claim = %marking.claim, %error, "claim could not be marked");
-            context.changed();
+            setback = Setback::Refused;
         }
     }
+    setback
 }
 
 async fn mark(context: &Context, marking: &Marking, is_set: bool) -> Result<(), Error> {

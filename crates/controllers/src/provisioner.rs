@@ -14,7 +14,7 @@ use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
 use crate::context::{Context, Decision, Error, gone_is_fine};
@@ -30,6 +30,8 @@ const BURST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 /// But after this time at the latest.
 const LONGEST_BURST: Duration = Duration::from_secs(5);
 
+/// First and longest wait after a plan that could not be carried out as a whole.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// How soon to look again for an owner that is not known yet.
 const OWNER_RETRY: Duration = Duration::from_millis(20);
 
@@ -39,6 +41,7 @@ pub async fn run(context: &Context) {
     let mut next = None;
     let mut published = Report::default();
     let mut memory = Memory::default();
+    let mut failures = 0;
     loop {
         tokio::select! {
             biased;
@@ -65,8 +68,9 @@ pub async fn run(context: &Context) {
         let restock = context.provider.next_change().filter(|_| !report.unplaced.is_empty());
         next = plan.next.into_iter().chain(restock).min();
         publish(context, &plan, &report, &published).await;
-        let claims = execute(context, &plan).await;
+        let (claims, setback) = execute(context, &plan).await;
         memory.nominations = remember(&plan, &claims);
+        recover(context, setback, &mut failures).await;
         let now = context.clock.now();
         for (launch, claim) in plan.launches.iter().zip(&claims) {
             let Some(claim) = claim else { continue };
@@ -156,25 +160,67 @@ async fn sleep_until(context: &Context, when: Option<Timestamp>) {
     }
 }
 
-/// Creates and deletes claims; returns the names of those created, in the plan's order.
-async fn execute(context: &Context, plan: &Plan) -> Vec<Option<String>> {
+/// What kept a plan from being carried out as a whole, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Setback {
+    /// Nothing.
+    None,
+    /// Something was refused.
+    Refused,
+    /// A claim may have been created, and nobody knows of it.
+    InDoubt,
+}
+
+/// Creates and deletes claims; returns the names of those created, in the plan's order, and what
+/// went wrong.
+async fn execute(context: &Context, plan: &Plan) -> (Vec<Option<String>>, Setback) {
     // Boxed, so that the compiler sees one lifetime for all.
-    let launches: Vec<BoxFuture<'_, Option<String>>> =
+    let launches: Vec<BoxFuture<'_, Result<String, Setback>>> =
         plan.launches.iter().map(|launch| create(context, launch).boxed()).collect();
-    let claims = stream::iter(launches).buffered(CONCURRENCY).collect().await;
-    marking::carry_out(context, plan).await;
+    let created: Vec<_> = stream::iter(launches).buffered(CONCURRENCY).collect().await;
+    let mut setback = marking::carry_out(context, plan).await;
+    setback = created.iter().filter_map(|one| one.as_ref().err()).fold(setback, |a, b| a.max(*b));
     for termination in &plan.terminations {
         if let Err(error) = delete(context, termination).await {
             tracing::warn!(claim = %termination.claim, %error, "claim could not be deleted");
+            setback = setback.max(Setback::Refused);
         }
     }
     for nomination in &plan.nominations {
         nominate(context, nomination).await;
     }
-    claims
+    (created.into_iter().map(Result::ok).collect(), setback)
 }
 
-async fn create(context: &Context, launch: &Launch) -> Option<String> {
+/// After a plan that was not carried out as a whole, waits a while, longer each time, and wakes the
+/// next one. If a claim may have been created, it first asks which there are: what is not known
+/// would be ordered again.
+async fn recover(context: &Context, setback: Setback, failures: &mut u32) {
+    if setback == Setback::None {
+        *failures = 0;
+        return;
+    }
+    loop {
+        let wait = BACKOFF.0.saturating_mul(1 << (*failures).min(10)).min(BACKOFF.1);
+        *failures += 1;
+        context.clock.sleep(wait).await;
+        if setback == Setback::Refused {
+            break;
+        }
+        match Api::<NodeClaim>::all(context.client.clone()).list(&ListParams::default()).await {
+            Ok(claims) => {
+                let mut index = context.index();
+                claims.items.into_iter().for_each(|claim| index.claims.learn(claim));
+                break;
+            }
+            Err(error) => tracing::warn!(%error, "claims could not be listed; will try again"),
+        }
+    }
+    context.changed();
+}
+
+/// Creates a claim; returns its name.
+async fn create(context: &Context, launch: &Launch) -> Result<String, Setback> {
     let api = Api::<NodeClaim>::all(context.client.clone());
     match api.create(&PostParams::default(), &claim_for(launch)).await {
         Ok(claim) => {
@@ -185,13 +231,14 @@ async fn create(context: &Context, launch: &Launch) -> Option<String> {
                 let message = format!("Pod should schedule on: nodeclaim/{name}");
                 note_pod(context, pod, Note::normal("Nominated", message)).await;
             }
-            Some(name)
+            Ok(name)
         }
         Err(error) => {
             tracing::warn!(pool = %launch.pool, %error, "claim could not be created");
-            // The plan is made again after the next change, or when this wakes it.
-            context.changed();
-            None
+            // Whoever says no has done nothing. A server that failed may have.
+            let is_refused =
+                matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code));
+            Err(if is_refused { Setback::Refused } else { Setback::InDoubt })
         }
     }
 }

@@ -11,6 +11,7 @@ use aerostat_cluster::registry::WriteOptions;
 use aerostat_cluster::{Cluster, Options, Status, bootstrap, http, kubelet, scheduler, workloads};
 use aerostat_controllers::{Context, Decision, journal, standing};
 use aerostat_engine::snapshot::Settings;
+use aerostat_provider::CloudProvider;
 use aerostat_provider::catalog::{Flavor, Region};
 use aerostat_provider::sim::SimCloud;
 use kube::Client;
@@ -124,9 +125,14 @@ impl World {
     /// Ends the controllers wherever they are, and starts new ones that know nothing of the old
     /// ones and reach the API through `client`.
     pub fn restart_controllers(&mut self, client: Client) {
+        self.restart_controllers_on(client, self.cloud.clone());
+    }
+
+    /// As [`World::restart_controllers`], with what the controllers are to take for the cloud.
+    pub fn restart_controllers_on(&mut self, client: Client, cloud: Arc<dyn CloudProvider>) {
         let (clock, settings) = (self.cluster.clock(), self.settings.clone());
         let sender = Some(self.sender.clone());
-        let context = Context::new(client, clock, self.cloud.clone(), settings, sender);
+        let context = Context::new(client, clock, cloud, settings, sender);
         let context = Arc::new(context);
         *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
         self.controllers = JoinSet::new();

@@ -66,18 +66,8 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     succeed(&mut command, "tests")
 }
 
-/// Runs the tests that take minutes: controllers that die at every single write.
-///
-/// # Errors
-///
-/// If one of them fails.
-pub fn soak() -> anyhow::Result<()> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--workspace", "--test", "faults", "--", "--ignored"]);
-    succeed(&mut command, "soak")
-}
-
-fn succeed(command: &mut Command, what: &str) -> anyhow::Result<()> {
+/// Runs a command that must succeed.
+pub(crate) fn succeed(command: &mut Command, what: &str) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{what}: {command:?} cannot be run"))?;
     if !status.success() {
         bail!("{what}: {command:?} failed ({status})");

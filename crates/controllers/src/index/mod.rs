@@ -3,6 +3,7 @@
 //! One task applies the events of all watches, in order, and wakes the controllers that a change
 //! concerns. Everything in here is a plain state machine: events in, maps out.
 
+mod backoff;
 mod list;
 mod mirror;
 mod news;
@@ -29,6 +30,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
+use backoff::Backoff;
 pub use mirror::Mirror;
 pub use storage::Volumes;
 pub use wake::{Triggers, Wakers, wakers};
@@ -169,8 +171,8 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let api = Api::<K>::all_with(context.client.clone(), &kind);
-    let events = watch(api, watcher::Config::default()).default_backoff();
     let kind = K::kind(&kind).into_owned();
+    let events = watch(api, watcher::Config::default()).backoff(Backoff::of(&kind));
     events
         .filter_map(move |event| {
             let change = match event {

@@ -35,7 +35,9 @@ pub(super) fn check_commands(
         }
         let of = |t: &Termination| machine(snapshot, &t.claim).and_then(|state| state.price);
         let price: f64 = command.candidates.iter().filter_map(of).sum();
-        if command.reason == "Underutilized" && (command.saves <= 0.0 || command.saves > price) {
+        // Prices are kept in billionths.
+        let is_off = command.saves <= 0.0 || command.saves > price + 1e-9;
+        if command.reason == "Underutilized" && is_off {
             let claim = command.candidates.first().map(|c| c.claim.clone()).unwrap_or_default();
             let why = format!("it costs {price}, without it {} are saved", command.saves);
             violations.push(Violation::MustStay { claim, why });
