@@ -43,7 +43,7 @@ impl Wish {
     }
 }
 
-/// Without arguments: controllers that die at every single write, then some seeds. With arguments:
+/// Without arguments: controllers that die at every single write, a thousand nodes, then some seeds. With arguments:
 /// seeds alone.
 ///
 /// # Errors
@@ -55,6 +55,9 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
         let mut command = faults(&["test", "--profile", "soak"]);
         command.args(["--ignored", "--skip", "many_seeds"]);
         succeed(&mut command, "soak")?;
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--workspace", "--profile", "soak", "--test", "large"]);
+        succeed(command.args(["--", "--ignored"]), "a thousand nodes")?;
     }
     let mut command = faults(&["test", "--quiet", "--profile", "soak"]);
     command.args(["--ignored", "--nocapture", "many_seeds"]);
