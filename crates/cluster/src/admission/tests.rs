@@ -7,6 +7,8 @@ use crate::registry::{DeleteOptions, Part, WriteOptions};
 use crate::store::Object;
 use crate::{Cluster, Options, Status};
 
+mod policy;
+
 fn cluster() -> Cluster {
     let clock = Clock::simulated("2025-01-06T07:51:22Z".parse().unwrap());
     let cluster = Cluster::new(&Options { clock, seeds: Seeds::new(1) });

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{Settings, run};
 use crate::registry::{Cluster, DeleteOptions, Options};
 
+mod kwok;
 mod lifecycle;
 mod nodes;
 mod scale;
