@@ -191,7 +191,8 @@ fn registration_health(
 }
 
 /// Says whether the pool's budgets allow disruptions, and until when; returns when that changes.
-/// The condition is ours: Karpenter does not tell.
+/// The condition is ours (Karpenter does not tell), so it stands only where budgets forbid something
+/// or are about to.
 fn disruption_allowed(
     pool: &NodePool,
     conditions: &mut ConditionSet,
@@ -216,6 +217,10 @@ fn disruption_allowed(
     let closed = by_end.iter().map(tell).collect::<Vec<_>>().join("; ");
     let next = outlook.changes.map(|at| format!("budgets change at {at}")).unwrap_or_default();
     let (status, reason, message) = match outlook.closed.len() {
+        0 if next.is_empty() => {
+            conditions.clear(name);
+            return None;
+        }
         0 => ("True", name, next),
         all if all == budgets::REASONS.len() => ("False", "BudgetClosed", closed),
         _ => ("True", "BudgetPartlyClosed", format!("not for {closed}")),
