@@ -52,11 +52,6 @@ impl Headroom {
         self.reserved = count.map(i64::from);
     }
 
-    /// Whether there is any limit.
-    pub(crate) fn is_limited(&self) -> bool {
-        !self.resources.is_empty() || self.money.is_some()
-    }
-
     /// Whether there is a limit of money.
     pub(crate) fn counts_money(&self) -> bool {
         self.money.is_some()
@@ -119,20 +114,29 @@ impl Headroom {
         }
     }
 
-    /// Whether a machine that was counted as `counted` may as well become `other`.
-    pub(crate) fn allows_instead(&self, counted: &Machine<'_>, other: &Machine<'_>) -> bool {
+    /// Whether so many machines that were counted as `counted` may as well become `other`.
+    pub(crate) fn allow_instead(
+        &self,
+        counted: &Machine<'_>,
+        other: &Machine<'_>,
+        copies: u32,
+    ) -> bool {
         let (now, then) = (self.against(counted), self.against(other));
-        now.zip(then).all(|((left, counted), (_, other))| other - counted <= left.max(0))
+        now.zip(then).all(|((left, counted), (_, other))| {
+            (other - counted).saturating_mul(i64::from(copies)) <= left.max(0)
+        })
     }
 
-    /// Counts a machine that was counted as `counted` as `most` at least.
-    pub(crate) fn raise(&mut self, counted: &Machine<'_>, most: &Machine<'_>) {
+    /// Counts so many machines that were counted as `counted` as `most` at least.
+    pub(crate) fn raise(&mut self, counted: &Machine<'_>, most: &Machine<'_>, copies: u32) {
+        let less = |left: &mut i64, more: i64| {
+            *left = left.saturating_sub(more.max(0).saturating_mul(i64::from(copies)));
+        };
         for (name, left) in &mut self.resources {
-            let more = amount(most.capacity, name) - amount(counted.capacity, name);
-            *left = left.saturating_sub(more.max(0));
+            less(left, amount(most.capacity, name) - amount(counted.capacity, name));
         }
-        let more = nano(most.price).saturating_sub(nano(counted.price)).max(0);
-        self.money.iter_mut().for_each(|left| *left = left.saturating_sub(more));
+        let more = nano(most.price).saturating_sub(nano(counted.price));
+        self.money.iter_mut().for_each(|left| less(left, more));
     }
 }
 

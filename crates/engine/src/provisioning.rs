@@ -339,14 +339,12 @@ impl Provisioning {
         for bin in &mut packing.bins {
             let draft = Draft::new(&domains, bin, lots, &snapshot.settings);
             let headroom = &mut limits[domains.get(bin.domain).store];
-            let mut same = None;
-            for _ in 0..bin.copies {
-                // Under limits the alternatives differ from one machine to the next.
-                if same.is_none() || headroom.is_limited() {
-                    same = draft.launch(&domains.machine(bin), headroom);
-                }
-                let Some((mut launch, report)) = same.clone() else {
-                    headroom.give_back(&domains.machine(bin));
+            let machine = domains.machine(bin);
+            let mut rest = bin.copies;
+            while rest > 0 {
+                let Some((launch, report, alike)) = draft.launch(&machine, headroom, rest) else {
+                    headroom.give_back(&machine);
+                    rest -= 1;
                     bin.copies -= 1;
                     is_refused = true;
                     for (left, count) in packing.left.iter_mut().zip(&bin.counts) {
@@ -354,13 +352,17 @@ impl Provisioning {
                     }
                     continue;
                 };
-                let mut taken = Taken::default();
-                for (lot, count) in lots.iter_mut().zip(&bin.counts).filter(|(_, n)| **n > 0) {
-                    taken.join(lot.take(*count));
+                rest -= alike;
+                for _ in 0..alike {
+                    let mut taken = Taken::default();
+                    for (lot, count) in lots.iter_mut().zip(&bin.counts).filter(|(_, n)| **n > 0) {
+                        taken.join(lot.take(*count));
+                    }
+                    let mut launch = launch.clone();
+                    launch.annotations.insert(labels::PLANNED_PODS.to_owned(), taken.text());
+                    (launch.pods, launch.promised) = (taken.pods, taken.promised);
+                    self.launches.push((launch, report.clone()));
                 }
-                launch.annotations.insert(labels::PLANNED_PODS.to_owned(), taken.text());
-                (launch.pods, launch.promised) = (taken.pods, taken.promised);
-                self.launches.push((launch, report));
             }
         }
         if is_refused {

@@ -1,5 +1,6 @@
 //! From a packed machine to the claim that orders it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aerostat_api::{Requirement, labels};
@@ -72,51 +73,80 @@ impl<'d, 'a> Draft<'d, 'a> {
         for offers in &mut types {
             offers.sort_by(|a, b| order(a).cmp(&order(b)));
         }
-        types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
+        sort(&mut types, store);
         Self { store, domain, types, is_zonal: !short.is_empty(), load, pods, settings }
     }
 
-    /// One of the machines. Takes what its alternatives may have or cost more than `counted` of
-    /// the pool's headroom. `None` if the limits leave fewer alternatives than minValues asks for.
+    /// The next machines: a claim and its report, and how many of `copies` are alike; under limits
+    /// the alternatives may differ from one machine to the next. Takes what the alternatives may
+    /// have or cost more than `counted` of the pool's headroom. `None` if the limits leave fewer
+    /// alternatives than minValues asks for.
     pub(crate) fn launch(
         &self,
         counted: &Machine<'_>,
         headroom: &mut Headroom,
-    ) -> Option<(Launch, LaunchReport)> {
-        let kinds = &self.store.pool.types;
-        // A claim names types, so a type counts with its dearest offer.
-        let dearest = |offers: &[&Offer<'_>]| Machine {
-            capacity: &kinds[offers[0].kind].capacity,
-            price: offers.iter().map(|offer| offer.price).max().unwrap_or_default(),
-        };
-        let mut types = self.types.clone();
+        copies: u32,
+    ) -> Option<(Launch, LaunchReport, u32)> {
+        let mut types = Cow::Borrowed(&self.types);
         let mut is_zonal = self.is_zonal;
         if headroom.counts_money() {
-            let first = counted_first(&types, counted, kinds);
+            let first = counted_first(&types, counted, &self.store.pool.types);
+            let types = types.to_mut();
             types.iter_mut().for_each(|offers| offers.retain(|o| o.capacity_type == first));
+            types.retain(|offers| !offers.is_empty());
+            sort(types, self.store);
         }
-        let within = |offers: &Vec<&Offer<'_>>| headroom.allows_instead(counted, &dearest(offers));
-        let mut allowed: Vec<Vec<&Offer<'_>>> =
-            types.iter().filter(|offers| !offers.is_empty() && within(offers)).cloned().collect();
-        if allowed.is_empty() {
-            // Only the zones of the lowest price are within the limit.
-            let mut cheap = types;
-            cheap.iter_mut().for_each(|offers| offers.retain(|o| o.price <= counted.price));
-            allowed = cheap.into_iter().filter(|o| !o.is_empty() && within(o)).take(1).collect();
-            is_zonal = true;
+        let (capacity, price) = self.most(types.iter(), counted);
+        let is_plenty =
+            headroom.allow_instead(counted, &Machine { capacity: &capacity, price }, copies);
+        if !is_plenty {
+            let within = |offers: &Vec<&Offer<'_>>| {
+                headroom.allow_instead(counted, &self.dearest(offers), 1)
+            };
+            let mut allowed: Types<'_, '_> = types.iter().filter(|o| within(o)).cloned().collect();
+            if allowed.is_empty() {
+                // Only the zones of the lowest price are within the limit.
+                let cheap = types.iter().map(|offers| {
+                    offers.iter().copied().filter(|o| o.price <= counted.price).collect::<Vec<_>>()
+                });
+                allowed = cheap.filter(|o| !o.is_empty() && within(o)).take(1).collect();
+                is_zonal = true;
+            }
+            types = Cow::Owned(allowed);
         }
-        if !self.store.has_min_values(&allowed) {
+        if !self.store.has_min_values(&types) {
             return None;
         }
-        let chosen = self.store.choose(&allowed, self.settings.max_instance_types.max(1));
-        let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &allowed[at]).collect();
+        let chosen = self.store.choose(&types, self.settings.max_instance_types.max(1));
+        let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &types[at]).collect();
+        let alike = if is_plenty { copies } else { 1 };
+        let (capacity, price) = self.most(chosen.iter().copied(), counted);
+        headroom.raise(counted, &Machine { capacity: &capacity, price }, alike);
+        Some((self.claim(&chosen, is_zonal), self.report(&types), alike))
+    }
+
+    /// What a type counts with: a claim names types, so it may become the dearest offer.
+    fn dearest(&self, offers: &[&Offer<'_>]) -> Machine<'a> {
+        let capacity = &self.store.pool.types[offers[0].kind].capacity;
+        let price = offers.iter().map(|offer| offer.price).max().unwrap_or_default();
+        Machine { capacity, price }
+    }
+
+    /// The most that any of the types, or what was counted, has of a resource, and costs.
+    fn most<'t>(
+        &self,
+        types: impl IntoIterator<Item = &'t Vec<&'t Offer<'a>>>,
+        counted: &Machine<'_>,
+    ) -> (Resources, Price)
+    where
+        'a: 't,
+    {
         let (mut capacity, mut price) = (counted.capacity.clone(), counted.price);
-        for most in chosen.iter().map(|offers| dearest(offers)) {
+        for most in types.into_iter().map(|offers| self.dearest(offers)) {
             capacity.raise_to(most.capacity);
             price = price.max(most.price);
         }
-        headroom.raise(counted, &Machine { capacity: &capacity, price });
-        Some((self.claim(&chosen, is_zonal), self.report(&allowed)))
+        (capacity, price)
     }
 
     /// The claim for types; `is_zonal` if they are meant in the zones of their offers only.
@@ -204,19 +234,22 @@ impl<'d, 'a> Draft<'d, 'a> {
         requests.add(&self.store.shapes[first.shape].overhead);
         let mut others: Vec<(Price, &str, &str)> = Vec::new();
         for offers in types {
+            // Types stand in order of price: no later one is among the cheapest.
+            if others.len() > ALTERNATIVES && others[ALTERNATIVES].0 < offers[0].price {
+                break;
+            }
             let name = pool.types[offers[0].kind].name.as_str();
             let mut seen: Vec<&str> = Vec::new();
             for offer in offers {
-                if !seen.contains(&offer.capacity_type) {
+                let is_first = name == kind.name && offer.capacity_type == first.capacity_type;
+                if !is_first && !seen.contains(&offer.capacity_type) {
                     seen.push(offer.capacity_type);
                     others.push((offer.price, name, offer.capacity_type));
                 }
             }
+            others.sort_unstable();
+            others.truncate(ALTERNATIVES + 1);
         }
-        others.sort_unstable();
-        others.retain(|(_, name, capacity_type)| {
-            (*name, *capacity_type) != (kind.name.as_str(), first.capacity_type)
-        });
         let alternative = |(price, name, capacity_type): &(Price, &str, &str)| Alternative {
             instance_type: (*name).to_owned(),
             capacity_type: (*capacity_type).to_owned(),
@@ -249,6 +282,11 @@ fn counted_first<'o>(
         offers[0].price == counted.price && kinds[offers[0].kind].capacity == *counted.capacity
     };
     types.iter().find(is_counted).unwrap_or(&types[0])[0].capacity_type
+}
+
+/// Puts the cheapest types first.
+fn sort(types: &mut Types<'_, '_>, store: &Store<'_>) {
+    types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
 }
 
 /// Offers of one type are alike but for this.

@@ -133,12 +133,14 @@ impl Replicas {
         let draft = Draft::new(&domains, &bin, &[], &snapshot.settings);
         let count = missing.min(headroom.copies(&machine));
         headroom.take(&machine, count);
-        for _ in 0..count {
-            let Some(launch) = draft.launch(&machine, headroom) else {
+        let mut rest = count;
+        while rest > 0 {
+            let Some((launch, report, alike)) = draft.launch(&machine, headroom, rest) else {
                 let message = format!("{nothing} due to minValues incompatibility");
                 return problem("NoCompatibleInstanceTypes", message);
             };
-            self.launches.push(launch);
+            rest -= alike;
+            self.launches.extend((0..alike).map(|_| (launch.clone(), report.clone())));
         }
     }
 
