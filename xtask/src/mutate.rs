@@ -19,6 +19,16 @@ struct Edit {
     to: &'static str,
 }
 
+impl Edit {
+    /// Fails if the text to break is not there exactly once.
+    fn find(&self, text: &str) -> anyhow::Result<()> {
+        if text.matches(self.from).count() != 1 {
+            bail!("{}: the text to break is not there exactly once: {}", self.file, self.from);
+        }
+        Ok(())
+    }
+}
+
 /// Lines that are broken together.
 struct Mutation {
     name: &'static str,
@@ -193,9 +203,7 @@ impl Original {
     fn replace(tree: &Path, edit: &Edit) -> anyhow::Result<Self> {
         let path = tree.join(edit.file);
         let text = std::fs::read_to_string(&path).with_context(|| edit.file.to_owned())?;
-        if text.matches(edit.from).count() != 1 {
-            bail!("{}: the text to break is not there exactly once: {}", edit.file, edit.from);
-        }
+        edit.find(&text)?;
         std::fs::write(&path, text.replace(edit.from, edit.to))?;
         Ok(Self { path, text })
     }
@@ -257,4 +265,19 @@ fn caught(tree: &Path, target: &Path, name: &str) -> anyhow::Result<Option<Strin
     let first = text.lines().find(|line| line.starts_with("seed "));
     let first = first.with_context(|| format!("{name}: the seeds were not played:\n{text}"))?;
     Ok(Some(first.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who changes such a line hears of it at once, not when the mutations are next run.
+    #[test]
+    fn what_is_to_be_broken_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for edit in MUTATIONS.iter().flat_map(|mutation| mutation.edits).chain([&CHECK]) {
+            let text = std::fs::read_to_string(root.join(edit.file)).expect(edit.file);
+            edit.find(&text).unwrap();
+        }
+    }
 }

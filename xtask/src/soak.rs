@@ -43,8 +43,8 @@ impl Wish {
     }
 }
 
-/// Without arguments: controllers that die at every single write, a thousand nodes, then some seeds. With arguments:
-/// seeds alone.
+/// Without arguments: controllers that die at every single write, a thousand nodes, then some
+/// seeds. With arguments: seeds alone.
 ///
 /// # Errors
 ///

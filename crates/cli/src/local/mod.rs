@@ -3,7 +3,11 @@
 mod listen;
 mod place;
 
+use std::path::Path;
 use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::process::{Child, Command};
 
 pub use listen::bind;
 pub use place::Place;
@@ -20,6 +24,17 @@ pub async fn interrupted() {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
     }
+}
+
+/// Runs the command behind `--`, if there is one, for the cluster of `kubeconfig`.
+///
+/// # Errors
+///
+/// Names the command that cannot be run.
+pub fn spawn(words: &[String], kubeconfig: &Path) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+    let child = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).spawn();
+    child.map(Some).with_context(|| format!("the command {program:?} cannot be run"))
 }
 
 /// The command's own exit code; 128 and the signal's number if one ended it, as shells have it.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::Args;
-use crate::local::{self, Place, exit_code, interrupted};
+use crate::local::{self, Place, exit_code, interrupted, spawn};
 
 /// How a halt ended.
 #[derive(Debug)]
@@ -41,13 +41,8 @@ async fn serve(world: &World, args: &Args) -> anyhow::Result<Ended> {
     let now = world.cluster.clock().now();
     eprintln!("{now}: the time stands still. For kubectl in another terminal:");
     eprintln!("\nexport KUBECONFIG={}\n", place.path().display());
-    let ended = match args.command.split_first() {
-        Some((program, arguments)) => {
-            let mut command = tokio::process::Command::new(program);
-            command.args(arguments).env("KUBECONFIG", place.path());
-            let mut child = command
-                .spawn()
-                .with_context(|| format!("the command {program:?} cannot be run"))?;
+    let ended = match spawn(&args.command, place.path())? {
+        Some(mut child) => {
             Ended::GoOn(exit_code(child.wait().await.context("the command was lost")?))
         }
         None => {

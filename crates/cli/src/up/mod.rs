@@ -11,7 +11,7 @@ use aerostat_sim::world::{World, WorldOptions};
 use aerostat_sim::{Config, story};
 use anyhow::Context;
 
-use crate::local::{self, Place, exit_code, interrupted};
+use crate::local::{self, Place, exit_code, interrupted, spawn};
 use crate::print::{Printer, Ready};
 pub use args::{Args, Speed};
 
@@ -85,13 +85,8 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
         printer.notice(manifest.notice(&world.cluster).as_deref());
     }
 
-    let code = match args.command.split_first() {
-        Some((program, arguments)) => {
-            let mut command = tokio::process::Command::new(program);
-            command.args(arguments).env("KUBECONFIG", place.path());
-            let mut child = command
-                .spawn()
-                .with_context(|| format!("the command {program:?} cannot be run"))?;
+    let code = match spawn(&args.command, place.path())? {
+        Some(mut child) => {
             tokio::select! {
                 biased;
                 why = world.failed() => anyhow::bail!("{why}"),

@@ -17,7 +17,6 @@
 //!
 //! [`Settings::node_groups`]: crate::snapshot::Settings::node_groups
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -84,10 +83,7 @@ pub(crate) fn plan(snapshot: &Snapshot, groups: &[String], now: Timestamp) -> (P
 }
 
 /// The cluster as its node groups have it: pools buy nothing but the groups' types.
-fn with_groups<'a>(
-    snapshot: &'a Snapshot,
-    groups: &[String],
-) -> (Cow<'a, Snapshot>, Vec<PoolProblem>) {
+fn with_groups(snapshot: &Snapshot, groups: &[String]) -> (Snapshot, Vec<PoolProblem>) {
     let mut grouped = snapshot.clone();
     let mut problems = Vec::new();
     // Groups have no order: a pool's weight is Karpenter's.
@@ -101,7 +97,7 @@ fn with_groups<'a>(
             problems.push(PoolProblem { pool, reason, message });
         }
     }
-    (Cow::Owned(grouped), problems)
+    (grouped, problems)
 }
 
 /// The scale-up of the group that wastes least of what it adds; the first of equals.

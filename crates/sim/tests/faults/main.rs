@@ -5,6 +5,7 @@
 
 mod client;
 mod crashes;
+mod region;
 mod seeds;
 mod steady;
 mod world;

@@ -12,7 +12,6 @@ mod invariants;
 mod layer;
 mod ledger;
 mod play;
-mod region;
 mod shrink;
 mod strike;
 

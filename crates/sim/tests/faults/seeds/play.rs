@@ -80,7 +80,7 @@ impl Play {
 
     fn start(case: &Case) -> Self {
         let clock = Clock::simulated(START.parse().unwrap());
-        let region = super::region::region();
+        let region = crate::region::uneven();
         let options = WorldOptions {
             clock,
             seed: case.seed,
