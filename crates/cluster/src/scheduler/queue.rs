@@ -175,7 +175,10 @@ impl Queue {
     pub(super) fn put_after_error(&mut self, key: &PodKey, now: Timestamp) {
         self.put_back(key, now, |queued| {
             queued.errors += 1;
-            Place::ErrorBackoff(whole_second(now + backoff(queued.errors)))
+            // All but the first try were due at a whole second: that this one came some milliseconds
+            // late must not cost it another second.
+            let tried = if queued.errors > 1 { window(now) } else { now };
+            Place::ErrorBackoff(whole_second(tried + backoff(queued.errors)))
         });
     }
 

@@ -1,11 +1,15 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::{World, said, typed};
 use crate::registry::DeleteOptions;
+use crate::scheduler::pod::PodInfo;
+use crate::scheduler::queue::Queue;
 
 /// When the tests' clock begins.
 const BEGIN: i64 = 1_736_149_882;
@@ -187,4 +191,23 @@ async fn a_deleted_pod_is_forgotten() {
     world.large("n1");
     world.wait(Duration::from_secs(600)).await;
     assert_eq!(world.events("p"), said(&[NO_NODES]));
+}
+
+#[test]
+fn a_machine_that_is_a_little_late_makes_no_back_off_longer() {
+    let pod: Pod = typed(json!({
+        "metadata": {"name": "pi", "namespace": "default", "uid": "1"},
+        "spec": {"containers": [{"name": "c", "image": "perl"}]}}));
+    let info = Arc::new(PodInfo::read(&pod).unwrap());
+    let key = info.key();
+    let at = |milliseconds| Timestamp::from_millisecond(1000 * BEGIN + milliseconds).unwrap();
+    let mut queue = Queue::default();
+    queue.add(info, 1, at(570));
+    let mut tried = 570;
+    for due in [2_000, 4_000, 8_000, 16_000, 26_000] {
+        assert_eq!(queue.pop(at(tried)).as_ref(), Some(&key), "at {tried}");
+        queue.put_after_error(&key, at(tried + 3));
+        assert_eq!(queue.next_timer(), Some(at(due)));
+        tried = due + 1;
+    }
 }
