@@ -6,6 +6,7 @@ mod domain;
 mod elimination;
 mod existing;
 mod fingerprint;
+mod kinds;
 mod launch;
 mod lot;
 mod market;

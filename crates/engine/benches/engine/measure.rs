@@ -24,7 +24,8 @@ pub fn time(case: &Case) -> Value {
     let before = memory::now();
     memory::forget_peak();
     let mut times = Vec::new();
-    let ((mut plan, _), first) = timed(&snapshot);
+    let ((mut plan, report), first) = timed(&snapshot);
+    let usd: f64 = report.launches.iter().map(|launch| launch.price).sum();
     let peak = memory::peak();
     times.push(first);
     let spent = |times: &[Duration]| times.iter().sum::<Duration>();
@@ -46,6 +47,7 @@ pub fn time(case: &Case) -> Value {
     record["pods"] = waiting.into();
     record["placed"] = (launched + plan.nominations.len()).into();
     record["nodes"] = plan.launches.len().into();
+    record["usdPerHour"] = usd.into();
     record["faults"] = faults.len().into();
     record["snapshotMib"] = json!(before);
     record["peakMib"] = json!(peak);

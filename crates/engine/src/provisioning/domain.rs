@@ -1,11 +1,13 @@
 //! What a machine under planning may still become, as pods with constraints join it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use aerostat_api::Requirements;
 
 use super::bits::Bits;
+use super::kinds::{Kind, kinds};
 use super::market::{Store, Way};
 use super::packing::Bin;
 use crate::cost::Price;
@@ -46,6 +48,7 @@ pub(crate) struct Domains<'m, 'a> {
     groups: Vec<Group>,
     list: Vec<Domain>,
     joined: BTreeMap<(usize, usize), Rc<[usize]>>,
+    kinds: RefCell<BTreeMap<usize, Rc<[Kind<'m, 'a>]>>>,
 }
 
 impl Group {
@@ -83,7 +86,7 @@ impl<'m, 'a> Domains<'m, 'a> {
             Domain::new(index, store, store.template.clone(), offers, Vec::new())
         };
         let list = stores.iter().enumerate().map(root).collect();
-        Self { stores, groups, list, joined: BTreeMap::new() }
+        Self { stores, groups, list, joined: BTreeMap::new(), kinds: RefCell::default() }
     }
 
     pub(crate) fn get(&self, id: usize) -> &Domain {
@@ -166,6 +169,12 @@ impl<'m, 'a> Domains<'m, 'a> {
         }
         self.list.push(domain);
         self.list.len() - 1
+    }
+
+    /// The types that a machine of a domain may be, cheapest first.
+    pub(crate) fn kinds(&self, id: usize) -> Rc<[Kind<'m, 'a>]> {
+        let mut known = self.kinds.borrow_mut();
+        known.entry(id).or_insert_with(|| kinds(self.store(id), &self.list[id]).into()).clone()
     }
 
     /// The shapes worth buying in a domain, cheapest first.

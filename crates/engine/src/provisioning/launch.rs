@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use aerostat_api::{Requirement, labels};
 
 use super::domain::{Domain, Domains, covers};
+use super::kinds::{rank, sort};
 use super::lot::Lot;
 use super::market::{self, Offer, Store};
-use super::narrowing::{Types, narrow};
+use super::narrowing::{Offers, Types, narrow};
 use super::packing::Bin;
 use crate::cost::{self, Price};
 use crate::instance::InstanceType;
@@ -50,30 +51,31 @@ impl<'d, 'a> Draft<'d, 'a> {
             load.add(&lot.sample.requests.times(*count));
             pods += lot.pods_of(*count);
         }
-        let mut by_kind: BTreeMap<usize, Vec<&Offer<'_>>> = BTreeMap::new();
-        let mut short = Vec::new();
-        // Host ports of daemons may have taken offers out that the requirements still allow.
-        for at in store.matching(&domain.requirements).iter() {
-            let offer = &store.offers[at];
-            if domain.offers.contains(at) && covers(&store.shapes[offer.shape].room, &bin.load) {
-                by_kind.entry(offer.kind).or_default().push(offer);
-            } else {
-                short.push(offer);
+        let (mut types, mut short) = (Types::new(), Vec::new());
+        for kind in domains.kinds(bin.domain).iter() {
+            let holds = |shape: usize| covers(&store.shapes[shape].room, &bin.load);
+            match kind.shape {
+                Some(shape) if holds(shape) => types.push(kind.offers.clone()),
+                Some(_) => {}
+                None => {
+                    let (enough, less): (Vec<&Offer<'_>>, Vec<&Offer<'_>>) =
+                        kind.offers.iter().copied().partition(|offer| holds(offer.shape));
+                    if !enough.is_empty() {
+                        types.push(enough.into());
+                        short.extend(less.into_iter().chain(kind.barred.iter().copied()));
+                    }
+                }
             }
         }
-        short.retain(|offer| by_kind.contains_key(&offer.kind));
-        let mut types: Types<'_, '_> = by_kind.into_values().collect();
-        let counted = types.iter().flatten().copied();
-        let counted = counted.filter(|o| o.shape == bin.item.shape && o.price == bin.item.price);
-        if let Some(first) = counted.min_by_key(|offer| order(offer))
-            && !short.is_empty()
-        {
-            types = narrow(&types, &short, first, |types| store.has_min_values(types));
+        if !short.is_empty() {
+            let counted = types.iter().flat_map(|offers| offers.iter()).copied();
+            let counted =
+                counted.filter(|o| o.shape == bin.item.shape && o.price == bin.item.price);
+            if let Some(first) = counted.min_by_key(|offer| rank(offer)) {
+                types = narrow(&types, &short, first, |types| store.has_min_values(types));
+            }
+            sort(&mut types, store);
         }
-        for offers in &mut types {
-            offers.sort_by(|a, b| order(a).cmp(&order(b)));
-        }
-        sort(&mut types, store);
         Self { store, domain, types, is_zonal: !short.is_empty(), load, pods, settings }
     }
 
@@ -92,7 +94,9 @@ impl<'d, 'a> Draft<'d, 'a> {
         if headroom.counts_money() {
             let first = counted_first(&types, counted, &self.store.pool.types);
             let types = types.to_mut();
-            types.iter_mut().for_each(|offers| offers.retain(|o| o.capacity_type == first));
+            for offers in types.iter_mut() {
+                *offers = offers.iter().copied().filter(|o| o.capacity_type == first).collect();
+            }
             types.retain(|offers| !offers.is_empty());
             sort(types, self.store);
         }
@@ -100,16 +104,16 @@ impl<'d, 'a> Draft<'d, 'a> {
         let is_plenty =
             headroom.allow_instead(counted, &Machine { capacity: &capacity, price }, copies);
         if !is_plenty {
-            let within = |offers: &Vec<&Offer<'_>>| {
-                headroom.allow_instead(counted, &self.dearest(offers), 1)
-            };
+            let within =
+                |offers: &Offers<'_, 'a>| headroom.allow_instead(counted, &self.dearest(offers), 1);
             let mut allowed: Types<'_, '_> = types.iter().filter(|o| within(o)).cloned().collect();
             if allowed.is_empty() {
                 // Only the zones of the lowest price are within the limit.
                 let cheap = types.iter().map(|offers| {
-                    offers.iter().copied().filter(|o| o.price <= counted.price).collect::<Vec<_>>()
+                    offers.iter().copied().filter(|o| o.price <= counted.price).collect()
                 });
-                allowed = cheap.filter(|o| !o.is_empty() && within(o)).take(1).collect();
+                allowed =
+                    cheap.filter(|o: &Offers<'_, 'a>| !o.is_empty() && within(o)).take(1).collect();
                 is_zonal = true;
             }
             types = Cow::Owned(allowed);
@@ -118,7 +122,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             return None;
         }
         let chosen = self.store.choose(&types, self.settings.max_instance_types.max(1));
-        let chosen: Vec<&Vec<&Offer<'_>>> = chosen.into_iter().map(|at| &types[at]).collect();
+        let chosen: Vec<&Offers<'_, 'a>> = chosen.into_iter().map(|at| &types[at]).collect();
         let alike = if is_plenty { copies } else { 1 };
         let (capacity, price) = self.most(chosen.iter().copied(), counted);
         headroom.raise(counted, &Machine { capacity: &capacity, price }, alike);
@@ -135,7 +139,7 @@ impl<'d, 'a> Draft<'d, 'a> {
     /// The most that any of the types, or what was counted, has of a resource, and costs.
     fn most<'t>(
         &self,
-        types: impl IntoIterator<Item = &'t Vec<&'t Offer<'a>>>,
+        types: impl IntoIterator<Item = &'t Offers<'t, 'a>>,
         counted: &Machine<'_>,
     ) -> (Resources, Price)
     where
@@ -150,7 +154,7 @@ impl<'d, 'a> Draft<'d, 'a> {
     }
 
     /// The claim for types; `is_zonal` if they are meant in the zones of their offers only.
-    fn claim(&self, types: &[&Vec<&Offer<'_>>], is_zonal: bool) -> Launch {
+    fn claim(&self, types: &[&Offers<'_, 'a>], is_zonal: bool) -> Launch {
         let pool = self.store.pool;
         let offers = || types.iter().flat_map(|offers| offers.iter());
         let mut overhead: Option<&Resources> = None;
@@ -222,7 +226,7 @@ impl<'d, 'a> Draft<'d, 'a> {
         labels
     }
 
-    fn report(&self, types: &[Vec<&Offer<'_>>]) -> LaunchReport {
+    fn report(&self, types: &[Offers<'_, 'a>]) -> LaunchReport {
         let pool = self.store.pool;
         let first = types[0][0];
         let kind = &pool.types[first.kind];
@@ -240,7 +244,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             }
             let name = pool.types[offers[0].kind].name.as_str();
             let mut seen: Vec<&str> = Vec::new();
-            for offer in offers {
+            for offer in offers.iter() {
                 let is_first = name == kind.name && offer.capacity_type == first.capacity_type;
                 if !is_first && !seen.contains(&offer.capacity_type) {
                     seen.push(offer.capacity_type);
@@ -267,29 +271,19 @@ impl<'d, 'a> Draft<'d, 'a> {
             allocatable: kind.allocatable.clone(),
             alternatives: others.iter().take(ALTERNATIVES).map(alternative).collect(),
             weighed: self.store.weighed,
-            feasible: self.types.iter().map(Vec::len).sum(),
+            feasible: self.types.iter().map(|offers| offers.len()).sum(),
         }
     }
 }
 
 /// The capacity type of the cheapest offer of the type that was counted as `counted`.
 fn counted_first<'o>(
-    types: &[Vec<&Offer<'o>>],
+    types: &[Offers<'_, 'o>],
     counted: &Machine<'_>,
     kinds: &[InstanceType],
 ) -> &'o str {
-    let is_counted = |offers: &&Vec<&Offer<'_>>| {
+    let is_counted = |offers: &&Offers<'_, 'o>| {
         offers[0].price == counted.price && kinds[offers[0].kind].capacity == *counted.capacity
     };
     types.iter().find(is_counted).unwrap_or(&types[0])[0].capacity_type
-}
-
-/// Puts the cheapest types first.
-fn sort(types: &mut Types<'_, '_>, store: &Store<'_>) {
-    types.sort_by_key(|offers| (offers[0].price, &store.pool.types[offers[0].kind].name));
-}
-
-/// Offers of one type are alike but for this.
-fn order<'o>(offer: &'o Offer<'_>) -> (Price, &'o str, &'o str) {
-    (offer.price, offer.zone, offer.capacity_type)
 }

@@ -6,6 +6,7 @@ use aerostat_api::nodepool::NodeSelectorRequirement;
 
 use super::domain::{Domain, covers};
 use super::market::{Offer, Scope, Store};
+use super::narrowing::Offers;
 
 impl<'a> Store<'a> {
     /// The labels with minValues, and how many values each must have: none where they are relaxed.
@@ -43,9 +44,9 @@ impl<'a> Store<'a> {
     }
 
     /// Whether types have as many values as minValues asks.
-    pub(crate) fn has_min_values(&self, types: &[Vec<&Offer<'a>>]) -> bool {
+    pub(crate) fn has_min_values(&self, types: &[Offers<'_, 'a>]) -> bool {
         self.min_values().all(|(key, least)| {
-            let offers = types.iter().flatten();
+            let offers = types.iter().flat_map(|offers| offers.iter());
             let values: BTreeSet<&str> =
                 offers.filter_map(|offer| self.label(offer, key)).collect();
             values.len() >= least
@@ -73,7 +74,7 @@ impl<'a> Store<'a> {
 
     /// Chooses at most `most` of the types, given cheapest first with their offers, so that what
     /// minValues asks stays possible if it was. Returns their positions in order.
-    pub(crate) fn choose(&self, types: &[Vec<&Offer<'a>>], most: usize) -> Vec<usize> {
+    pub(crate) fn choose(&self, types: &[Offers<'_, 'a>], most: usize) -> Vec<usize> {
         let mut chosen = BTreeSet::new();
         for (key, least) in self.wanted_values() {
             let mut values = BTreeSet::new();

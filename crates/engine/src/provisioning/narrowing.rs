@@ -3,11 +3,15 @@
 //! with one capacity type, make a type too small just there.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::market::Offer;
 
+/// Offers of one type.
+pub(crate) type Offers<'o, 'a> = Rc<[&'o Offer<'a>]>;
+
 /// Types with offers.
-pub(crate) type Types<'o, 'a> = Vec<Vec<&'o Offer<'a>>>;
+pub(crate) type Types<'o, 'a> = Vec<Offers<'o, 'a>>;
 
 /// Keeps a claim to zones, capacity types and types of which every combination holds the pods,
 /// with `first` among them. `types` are the offers that hold them, `short` those of the same types
@@ -27,7 +31,7 @@ pub(crate) fn narrow<'o, 'a>(
     let for_all = short.iter().filter(|offer| !short_here.contains(&offer.kind));
     let ways = [for_first.copied().collect::<Vec<_>>(), for_all.copied().collect()];
     let kept = ways.iter().map(|bad| keep(types, short, &Area::around(first, types, bad)));
-    let size = |types: &Types<'_, '_>| types.iter().map(Vec::len).sum::<usize>();
+    let size = |types: &Types<'_, '_>| types.iter().map(|offers| offers.len()).sum::<usize>();
     // Of equals the first: `max_by_key` would take the last.
     let best = kept.reduce(|best, next| {
         let is_better = (suits(&next), size(&next)) > (suits(&best), size(&best));
@@ -45,7 +49,7 @@ struct Area<'a> {
 impl<'a> Area<'a> {
     /// As much as there is around an offer without the bad ones: zones first.
     fn around(first: &Offer<'a>, types: &Types<'_, 'a>, bad: &[&Offer<'a>]) -> Self {
-        let all = || types.iter().flatten();
+        let all = || types.iter().flat_map(|offers| offers.iter());
         let mut area =
             Self { zones: [first.zone].into(), capacity_types: [first.capacity_type].into() };
         for zone in all().map(|offer| offer.zone) {
@@ -72,7 +76,7 @@ impl<'a> Area<'a> {
 fn keep<'o, 'a>(types: &Types<'o, 'a>, short: &[&Offer<'a>], area: &Area<'a>) -> Types<'o, 'a> {
     let is_short: BTreeSet<usize> =
         short.iter().filter(|offer| area.has(offer)).map(|offer| offer.kind).collect();
-    let within = |offers: &Vec<&'o Offer<'a>>| -> Vec<&'o Offer<'a>> {
+    let within = |offers: &Offers<'o, 'a>| -> Offers<'o, 'a> {
         offers.iter().copied().filter(|o| area.has(o) && !is_short.contains(&o.kind)).collect()
     };
     types.iter().map(within).filter(|offers| !offers.is_empty()).collect()

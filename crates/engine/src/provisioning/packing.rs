@@ -7,6 +7,7 @@
 mod exact;
 mod fill;
 mod limited;
+mod machine;
 mod market;
 mod mix;
 mod order;
@@ -17,6 +18,7 @@ mod refine;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use self::machine::Notes;
 use super::domain::{Domains, Item};
 use super::tally::{Rule, Tally};
 use crate::cost::Price;
@@ -136,6 +138,9 @@ struct Packer<'p, 'm, 'a> {
     demands: &'p [Demand],
     /// What each demand is worth: the least that one of its pods can cost, in billionths.
     worth: Vec<u64>,
+    /// Which demands have the same rule.
+    rules: Vec<usize>,
+    notes: Notes,
     targets: Vec<Target>,
     /// Orders in which demands are tried.
     orders: Vec<Vec<usize>>,
@@ -153,10 +158,18 @@ struct Packer<'p, 'm, 'a> {
 
 impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
     fn new(domains: &'p mut Domains<'m, 'a>, demands: &'p [Demand]) -> Self {
+        let mut known: BTreeMap<&Rule, usize> = BTreeMap::new();
+        let mut rules = Vec::with_capacity(demands.len());
+        for demand in demands {
+            let next = known.len();
+            rules.push(*known.entry(&demand.rule).or_insert(next));
+        }
         let mut packer = Self {
             domains,
             demands,
             worth: Vec::new(),
+            notes: Notes::new(demands.len(), known.len()),
+            rules,
             targets: Vec::new(),
             orders: Vec::new(),
             needy: demands.iter().any(|demand| !demand.rule.needs.is_empty()),
@@ -165,31 +178,42 @@ impl<'p, 'm, 'a> Packer<'p, 'm, 'a> {
             alone: vec![None; demands.len()],
             solved: BTreeMap::new(),
         };
+        let mut groups: BTreeMap<usize, (Vec<usize>, usize)> = BTreeMap::new();
+        let mut least: BTreeMap<(usize, &[i64]), u64> = BTreeMap::new();
         let mut freedom = Vec::new();
         for demand in demands {
-            let mut least: Option<u64> = None;
-            let mut items = 0;
-            for domain in packer.first_domains(demand.group) {
-                let domains = &packer.domains;
-                let (store, shapes) = (domains.get(domain).store, &domains.store(domain).shapes);
-                items += domains.get(domain).offers.iter().count();
-                for item in domains.menu(domain) {
-                    let share = share(&shapes[item.shape].room, &demand.request);
-                    let Some(cost) = share.map(|share| share.saturating_mul(item.price.nano()))
-                    else {
-                        continue;
-                    };
-                    least = Some(least.map_or(cost, |least| least.min(cost)));
-                    packer.targets.push(Target { store, shape: item.shape });
+            let (first, items) = groups.entry(demand.group).or_insert_with(|| {
+                let first = packer.first_domains(demand.group);
+                let items = first.iter().map(|id| packer.domains.get(*id).offers.iter().count());
+                let items = items.sum();
+                for id in &first {
+                    let store = packer.domains.get(*id).store;
+                    let shapes = packer.domains.menu(*id).iter().map(|item| item.shape);
+                    packer.targets.extend(shapes.map(|shape| Target { store, shape }));
                 }
-            }
-            packer.worth.push(least.map_or(0, |cost| (cost >> SHARE_BITS).max(1)));
-            freedom.push(items);
+                (first, items)
+            });
+            freedom.push(*items);
+            let worth = *least.entry((demand.group, &*demand.request)).or_insert_with(|| {
+                let costs = first.iter().flat_map(|id| packer.costs(*id, &demand.request));
+                costs.min().map_or(0, |cost| (cost >> SHARE_BITS).max(1))
+            });
+            packer.worth.push(worth);
         }
         packer.targets.sort_unstable();
         packer.targets.dedup();
         packer.orders = packer.orders_of(&freedom);
         packer
+    }
+
+    /// What one pod costs on each machine of a domain: its share of the price, with
+    /// [`SHARE_BITS`] bits behind the point.
+    fn costs(&self, domain: usize, request: &[i64]) -> impl Iterator<Item = u64> {
+        let shapes = &self.domains.store(domain).shapes;
+        self.domains.menu(domain).iter().filter_map(move |item| {
+            let share = share(&shapes[item.shape].room, request)?;
+            Some(share.saturating_mul(item.price.nano()))
+        })
     }
 
     /// What a new machine may be with a pod of `group`.
@@ -349,8 +373,12 @@ pub(super) fn share(room: &[i64], request: &[i64]) -> Option<u64> {
         if request > room {
             return None;
         }
-        let share = (i128::from(*request) << SHARE_BITS) / i128::from(*room);
-        largest = largest.max(u64::try_from(share).unwrap_or(u64::MAX));
+        // They are positive, and the share is at most one.
+        let share = match request.checked_mul(1 << SHARE_BITS) {
+            Some(scaled) => scaled.unsigned_abs() / room.unsigned_abs(),
+            None => ((i128::from(*request) << SHARE_BITS) / i128::from(*room)) as u64,
+        };
+        largest = largest.max(share);
     }
     Some(largest)
 }

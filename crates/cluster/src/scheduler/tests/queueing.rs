@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::{World, said, typed};

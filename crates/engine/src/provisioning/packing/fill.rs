@@ -1,41 +1,28 @@
 //! Strategies that fill one machine after the other.
 
+use super::machine::Candidate;
 use super::order::Order;
 use super::{Bin, Bound, Packer, Packing, Target, exact};
 use crate::limits::Headroom;
-use crate::provisioning::tally::Tally;
 
 /// How many steps (a demand tried on a machine) one strategy may take.
 const BUDGET: usize = 300_000;
 /// How many targets with an order are tried for each next machine.
 const CHOICES: usize = 96;
-/// After how many demands in vain it is looked whether any is left that fits.
-const STRIDE: usize = 16;
+/// How many steps finding the best choices may take, about.
+const RANKING: usize = 400_000;
+/// How many targets are tried at least.
+const LEAST: usize = 48;
 /// How many sizes are tried by themselves.
 const SIZES: usize = 24;
-
-/// A machine that could come next, with what its pods are worth.
-struct Candidate {
-    bin: Bin,
-    worth: u64,
-}
-
-impl Candidate {
-    /// Whether it gets more for its money; among equals the one that carries more.
-    fn is_better(&self, other: &Self) -> bool {
-        let rate = |a: &Self, b: &Self| u128::from(a.bin.item.price.nano()) * u128::from(b.worth);
-        let (mine, theirs) = (rate(self, other), rate(other, self));
-        mine < theirs || mine == theirs && self.worth > other.worth
-    }
-}
 
 impl Packer<'_, '_, '_> {
     /// The best of the filling strategies: the machine that gets most for its money each time, and
     /// only machines of one size, for each size.
     pub(super) fn heuristic(&mut self, counts: &[u32]) -> Packing {
-        let all = self.choices(None);
-        let ranked = self.ranked(&all, counts);
         let demands = counts.iter().filter(|count| **count > 0).count().max(1);
+        let all = self.with_orders(&self.sample(counts, RANKING / demands));
+        let ranked = self.ranked(&all, counts);
         // A strategy ends after about two machines of its own kind for each demand.
         let affordable = (BUDGET / (2 * demands * demands)).clamp(4, CHOICES);
         let mut best = None;
@@ -57,12 +44,42 @@ impl Packer<'_, '_, '_> {
     }
 
     /// Each target with each order.
-    pub(super) fn choices(&self, order: Option<usize>) -> Vec<(Target, usize)> {
-        let orders = match order {
-            Some(order) => order..order + 1,
-            None => 0..self.orders.len(),
+    pub(super) fn choices(&self) -> Vec<(Target, usize)> {
+        self.with_orders(&self.targets)
+    }
+
+    fn with_orders(&self, targets: &[Target]) -> Vec<(Target, usize)> {
+        let orders = 0..self.orders.len();
+        targets.iter().flat_map(|t| orders.clone().map(|order| (*t, order))).collect()
+    }
+
+    /// Targets of which about `fillings` machines can be tried, with all orders: those that carry
+    /// most of the average pod for their money, and as many spread over all.
+    fn sample(&self, counts: &[u32], fillings: usize) -> Vec<Target> {
+        let wanted = (fillings / self.orders.len().max(1)).max(LEAST);
+        if self.targets.len() <= wanted {
+            return self.targets.clone();
+        }
+        let mut total = vec![0.0; self.demands.first().map_or(0, |demand| demand.request.len())];
+        for (demand, count) in self.demands.iter().zip(counts) {
+            let asked = total.iter_mut().zip(&demand.request);
+            asked.for_each(|(total, request)| *total += *request as f64 * f64::from(*count));
+        }
+        let cost = |target: &Target| -> f64 {
+            let room = &self.domains.stores[target.store].shapes[target.shape].room;
+            let shares = total.iter().zip(room).map(|(total, room)| total / (*room).max(1) as f64);
+            let price = self.domains.item_of(target.store, target.shape);
+            price.map_or(f64::INFINITY, |item| item.price.usd()) * shares.fold(0.0, f64::max)
         };
-        self.targets.iter().flat_map(|t| orders.clone().map(|order| (*t, order))).collect()
+        let mut by_cost: Vec<(f64, Target)> = self.targets.iter().map(|t| (cost(t), *t)).collect();
+        by_cost.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let cheap = by_cost.iter().take(wanted / 2).map(|(_, target)| *target);
+        let stride = self.targets.len().div_ceil(wanted.div_ceil(2));
+        let mut sample: Vec<Target> =
+            cheap.chain(self.targets.iter().step_by(stride).copied()).collect();
+        sample.sort_unstable();
+        sample.dedup();
+        sample
     }
 
     /// The choices by what a first machine gets for its money.
@@ -100,7 +117,7 @@ impl Packer<'_, '_, '_> {
             }
             let next = self.next(choices, &orders, &left, &[]);
             let next = next.or_else(|| {
-                let all = self.choices(None);
+                let all = self.choices();
                 self.next(&all, &orders, &left, &[])
             });
             let Some(mut bin) = next else { break };
@@ -127,65 +144,7 @@ impl Packer<'_, '_, '_> {
                 best = Some(candidate);
             }
         }
-        best.map(|candidate| candidate.bin)
-    }
-
-    /// Fills one machine of the target's shape in the given order; the bin is then of the
-    /// cheapest shape that holds its pods.
-    fn fill(
-        &mut self,
-        target: Target,
-        order: &Order,
-        left: &[u32],
-        limits: &[Headroom],
-    ) -> Option<Candidate> {
-        let demands = self.demands;
-        let stores = self.domains.stores;
-        let room = &stores[target.store].shapes[target.shape].room;
-        let mut domain = target.store;
-        let mut load = vec![0; room.len()];
-        let mut counts = vec![0; left.len()];
-        let mut tally = Tally::default();
-        // Who needs company may find it only after the others have come.
-        let rounds = if self.needy { 2 } else { 1 };
-        let mut worth = 0_u64;
-        for _ in 0..rounds {
-            let mut is_news = true;
-            for (position, at) in order.demands.iter().copied().enumerate() {
-                if (is_news || position % STRIDE == 0) && order.is_over(position, room, &load) {
-                    break;
-                }
-                is_news = false;
-                if left[at] == counts[at] {
-                    continue;
-                }
-                let demand = &demands[at];
-                let fit = fits(room, &load, &demand.request).min(left[at] - counts[at]);
-                let fit = tally.room(&demand.rule, fit);
-                if fit == 0 {
-                    continue;
-                }
-                let joined = self.domains.join(domain, demand.group);
-                let has_shape = |id: &&usize| self.domains.get(**id).shapes.contains(target.shape);
-                let Some(next) = joined.iter().find(has_shape).copied() else { continue };
-                let fit = if self.domains.group(demand.group).is_exclusive() { 1 } else { fit };
-                let fit = self.flexible(next, &load, &demand.request, fit);
-                if fit == 0 {
-                    continue;
-                }
-                domain = next;
-                add(&mut load, &demand.request, fit);
-                tally.join(&demand.rule, fit);
-                counts[at] += fit;
-                is_news = true;
-                worth = worth.saturating_add(u64::from(fit).saturating_mul(self.worth[at]));
-            }
-        }
-        if counts.iter().all(|count| *count == 0) {
-            return None;
-        }
-        let item = self.domains.cheapest(domain, &load, limits)?;
-        Some(Candidate { bin: Bin { domain, item, load, counts, copies: 1 }, worth })
+        best.map(|candidate| candidate.into_bin(left.len()))
     }
 
     /// How many of `fit` pods can join until minValues is not met any more.

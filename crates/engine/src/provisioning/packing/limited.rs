@@ -23,7 +23,7 @@ impl Packer<'_, '_, '_> {
                 .map(|demand| if demand.priority == level { demand.count } else { 0 })
                 .collect();
             self.top_up(&mut packing.bins, &mut left);
-            let all = self.choices(None);
+            let all = self.choices();
             let orders = self.live(&left);
             while left.iter().any(|count| *count > 0) {
                 let Some(mut bin) = self.next(&all, &orders, &left, &limits) else { break };
