@@ -247,7 +247,7 @@ fn claim_for(launch: &Launch) -> NodeClaim {
     let spec = NodeClaimSpec {
         taints: (!launch.taints.is_empty()).then(|| launch.taints.clone()),
         startup_taints: (!launch.startup_taints.is_empty()).then(|| launch.startup_taints.clone()),
-        requirements: launch.requirements.clone(),
+        requirements: launch.requirements.to_vec(),
         resources: Some(aerostat_api::nodeclaim::ClaimResources {
             requests: launch.requests.clone(),
         }),

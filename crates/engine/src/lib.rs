@@ -25,6 +25,7 @@
 //! | `bound` | how little any plan could cost |
 //! | `limits` | what pools may still buy |
 //! | `daemons` | what DaemonSets take of each node |
+//! | `fingerprint` | equal things found by a short hash |
 //! | `residents` | which pods are on which node |
 //! | `twins` | what shares a name and is left out |
 //! | [`cost`] | prices as integers, the fee |
@@ -37,6 +38,7 @@ pub mod check;
 pub mod cost;
 mod daemons;
 pub mod disruption;
+mod fingerprint;
 pub mod instance;
 mod limits;
 pub mod node;

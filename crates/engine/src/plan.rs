@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use aerostat_api::nodepool::{NodeClassRef, NodeSelectorRequirement};
 use aerostat_api::{Duration, NillableDuration, Quantity, labels};
@@ -39,12 +40,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         return cluster_autoscaler::plan(snapshot, groups, now);
     }
     let clear = twins::clear(snapshot);
-    let replicas = replicas(&clear.snapshot, &Residents::of(&clear.snapshot), now);
+    let replicas = replicas(&clear.snapshot, now);
     let there = without(Cow::Borrowed(&*clear.snapshot), &replicas.terminations);
-    let under_way = {
-        let residents = Residents::of(&there);
-        commands::under_way(&there, &Judge::new(&there, &residents, now))
-    };
+    let under_way = commands::under_way(&there, now);
     let (there, movers) = vacated(there, &under_way);
     let (rest, unresolved) = resolved(&there);
     let residents = Residents::of(&rest);
@@ -242,8 +240,8 @@ pub struct Launch {
     pub labels: BTreeMap<String, String>,
     /// Annotations of the claim.
     pub annotations: BTreeMap<String, String>,
-    /// Requirements of the claim, the instance types among them.
-    pub requirements: Vec<NodeSelectorRequirement>,
+    /// Requirements of the claim, the instance types among them; the same for machines of one kind.
+    pub requirements: Arc<[NodeSelectorRequirement]>,
     /// Taints.
     pub taints: Vec<Taint>,
     /// Startup taints.

@@ -5,7 +5,6 @@ mod class;
 mod domain;
 mod elimination;
 mod existing;
-mod fingerprint;
 mod kinds;
 mod launch;
 mod lot;

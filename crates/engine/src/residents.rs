@@ -1,50 +1,62 @@
 //! Which pods are on which node, or about to be.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::fingerprint::{Distinct, fingerprint};
 use crate::pod::Pod;
 use crate::resources::Resources;
 use crate::snapshot::{Snapshot, StateNode};
 
 /// The pods of a snapshot, by node.
+#[derive(Default)]
 pub(crate) struct Residents<'a> {
-    bound: BTreeMap<&'a str, Vec<&'a Arc<Pod>>>,
-    nominated: BTreeMap<&'a str, Vec<&'a Arc<Pod>>>,
+    nodes: Distinct<Guests<'a>>,
+}
+
+/// The pods of a node.
+struct Guests<'a> {
+    node: &'a str,
+    bound: Vec<&'a Arc<Pod>>,
+    nominated: Vec<&'a Arc<Pod>>,
 }
 
 impl<'a> Residents<'a> {
     pub(crate) fn of(snapshot: &'a Snapshot) -> Self {
-        let (mut bound, mut nominated) = (BTreeMap::new(), BTreeMap::new());
+        let mut nodes = Distinct::default();
         for pod in snapshot.pods.iter().filter(|pod| !pod.terminal) {
-            let (map, node): (&mut BTreeMap<&str, Vec<_>>, _) = match &pod.node {
-                Some(node) => (&mut bound, node),
-                None if pod.deleting => continue,
-                None => match &pod.nominated_node {
-                    Some(node) => (&mut nominated, node),
-                    None => continue,
-                },
-            };
-            map.entry(node.as_str()).or_default().push(pod);
+            if let Some(node) = pod.node.as_deref() {
+                guests_of(&mut nodes, node).bound.push(pod);
+            } else if let Some(node) = pod.nominated_node.as_deref()
+                && !pod.deleting
+            {
+                guests_of(&mut nodes, node).nominated.push(pod);
+            }
         }
-        Self { bound, nominated }
+        Self { nodes }
     }
 
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Pod> {
-        self.bound.values().chain(self.nominated.values()).flatten().map(|pod| &***pod)
+        let nodes = self.nodes.list();
+        let bound = nodes.iter().flat_map(|guests| &guests.bound);
+        let nominated = nodes.iter().flat_map(|guests| &guests.nominated);
+        bound.chain(nominated).map(|pod| &***pod)
     }
 
     /// Pods bound to a node that have not ended.
     pub(crate) fn bound(&self, state: &StateNode) -> &[&'a Arc<Pod>] {
-        let pods = state.has_node.then(|| self.bound.get(state.node.name.as_str())).flatten();
-        pods.map(Vec::as_slice).unwrap_or_default()
+        self.guests(state).map(|guests| guests.bound.as_slice()).unwrap_or_default()
     }
 
     /// Pods that preemption makes room for on a node.
     pub(crate) fn nominated(&self, state: &StateNode) -> &[&'a Arc<Pod>] {
-        let pods = state.has_node.then(|| self.nominated.get(state.node.name.as_str())).flatten();
-        pods.map(Vec::as_slice).unwrap_or_default()
+        self.guests(state).map(|guests| guests.nominated.as_slice()).unwrap_or_default()
+    }
+
+    fn guests(&self, state: &StateNode) -> Option<&Guests<'a>> {
+        let node = state.has_node.then_some(state.node.name.as_str())?;
+        let number = self.nodes.find(fingerprint(&node), |guests| guests.node == node)?;
+        Some(self.nodes.get(number))
     }
 
     /// What is taken of a node. Pods that are nominated for it take the room that pods under
@@ -63,6 +75,16 @@ impl<'a> Residents<'a> {
         }
         used
     }
+}
+
+/// The pods of `node`, none at first.
+fn guests_of<'g, 'a>(nodes: &'g mut Distinct<Guests<'a>>, node: &'a str) -> &'g mut Guests<'a> {
+    let print = fingerprint(&node);
+    let known = nodes.find(print, |guests| guests.node == node);
+    let number = known.unwrap_or_else(|| {
+        nodes.add(print, Guests { node, bound: Vec::new(), nominated: Vec::new() })
+    });
+    nodes.get_mut(number)
 }
 
 /// How many pods that ask for `need` fit in `free`.

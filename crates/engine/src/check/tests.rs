@@ -140,7 +140,8 @@ fn launch(pods: &[&str], types: &[&str], zones: &[&str]) -> Launch {
         requirements: vec![
             requirement(known::INSTANCE_TYPE, types),
             requirement(known::ZONE, zones),
-        ],
+        ]
+        .into(),
         taints: Vec::new(),
         startup_taints: Vec::new(),
         class: class(),

@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::candidates::Judge;
 use crate::plan::{Marking, Termination};
+use crate::residents::Residents;
 use crate::snapshot::{Snapshot, Stage, StateNode};
 
 /// How long a replacement may take until it is up.
@@ -67,8 +68,12 @@ pub(crate) fn replacements(
 }
 
 /// Finds the machines whose replacements are under way.
-pub(crate) fn under_way(snapshot: &Snapshot, judge: &Judge<'_>) -> UnderWay {
-    let (replacements, next) = replacements(snapshot, judge.now);
+pub(crate) fn under_way(snapshot: &Snapshot, now: Timestamp) -> UnderWay {
+    let (replacements, next) = replacements(snapshot, now);
+    // Who lives where matters only for what is to be replaced.
+    let residents =
+        if replacements.is_empty() { Residents::default() } else { Residents::of(snapshot) };
+    let judge = Judge::new(snapshot, &residents, now);
     let mut found = UnderWay { next, ..UnderWay::default() };
     for state in snapshot.nodes.iter().filter(|state| !state.deleting) {
         let (Some(claim), Some(pool)) = (&state.claim, &state.pool) else { continue };

@@ -1,5 +1,7 @@
 //! What machines there are to be had, at a glance.
 
+use std::sync::Arc;
+
 use aerostat_api::{Requirements, labels};
 
 use crate::cost::Price;
@@ -75,7 +77,7 @@ pub(super) fn keep_below(
     most: Price,
     snapshot: &Snapshot,
 ) -> Result<(), Blocker> {
-    for requirement in launch.requirements.iter_mut() {
+    for requirement in Arc::make_mut(&mut launch.requirements).iter_mut() {
         if requirement.key == labels::CAPACITY_TYPE {
             requirement.values = vec![report.capacity_type.clone()];
         }
@@ -99,7 +101,8 @@ pub(super) fn keep_below(
         let prices = offerings.map(|offering| Price::from_usd(offering.price));
         prices.max().is_none_or(|dearest| dearest.is_none_or(|dearest| dearest > most))
     };
-    let types = launch.requirements.iter_mut().find(|r| r.key == labels::INSTANCE_TYPE);
+    let types =
+        Arc::make_mut(&mut launch.requirements).iter_mut().find(|r| r.key == labels::INSTANCE_TYPE);
     let Some(types) = types else { return Err(Blocker::NotCheaper) };
     let before = types.values.len();
     types.values.retain(|name| !is_dear(name));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 
-use super::fingerprint::{Distinct, fingerprint};
 use super::topology::sets::{Sets, Terms};
+use crate::fingerprint::{Distinct, fingerprint};
 use crate::pod::{Constraints, Pod};
 use crate::storage::Volumes;
 

@@ -198,7 +198,7 @@ impl<'d, 'a> Draft<'d, 'a> {
             pool_uid: pool.uid.clone(),
             labels: self.labels(),
             annotations,
-            requirements: listed,
+            requirements: listed.into(),
             taints: pool.taints.clone(),
             startup_taints: pool.startup_taints.clone(),
             class: self.store.class.clone(),

@@ -37,11 +37,12 @@ pub(crate) struct Replicas {
 }
 
 /// Brings every static pool to its number of machines.
-pub(crate) fn replicas(snapshot: &Snapshot, residents: &Residents<'_>, now: Timestamp) -> Replicas {
+pub(crate) fn replicas(snapshot: &Snapshot, now: Timestamp) -> Replicas {
     let mut found = Replicas::default();
     if snapshot.pools.iter().all(|pool| pool.replicas.is_none()) {
         return found;
     }
+    let residents = &Residents::of(snapshot);
     let (replaced, _) = commands::replacements(snapshot, now);
     let judge = Judge::new(snapshot, residents, now);
     for pool in &snapshot.pools {

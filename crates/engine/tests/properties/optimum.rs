@@ -192,7 +192,8 @@ fn launches<'p>(
                     only(labels::INSTANCE_TYPE, &kind.name),
                     only(labels::ZONE, &offering.zone),
                     only(labels::CAPACITY_TYPE, &offering.capacity_type),
-                ],
+                ]
+                .into(),
                 taints: pool.taints.clone(),
                 startup_taints: pool.startup_taints.clone(),
                 class: pool.class.clone().unwrap(),

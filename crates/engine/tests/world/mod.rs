@@ -103,7 +103,7 @@ impl World {
         let pool = self.snapshot.pools.iter().find(|pool| pool.name == launch.pool).unwrap();
         let promise = promised(&launch.requirements, &launch.labels, &pool.types).unwrap();
         // A provider takes the first type, if it is to be had.
-        let mut first = launch.requirements.clone();
+        let mut first = launch.requirements.to_vec();
         let kinds = first.iter_mut().filter(|r| r.key == labels::INSTANCE_TYPE);
         kinds.for_each(|requirement| requirement.values.truncate(1));
         let first = promised(&first, &launch.labels, &pool.types).unwrap();

@@ -97,7 +97,7 @@ fn describe(out: &mut String, launch: &Launch, choice: &LaunchReport, equal: usi
     writeln!(out, "  asks {asked} of {room}").unwrap();
     let requests = launch.requests.iter().map(|(name, quantity)| format!("{name}={quantity}"));
     writeln!(out, "  requests {}", requests.collect::<Vec<_>>().join(" ")).unwrap();
-    for requirement in &launch.requirements {
+    for requirement in launch.requirements.iter() {
         let min = requirement.min_values.map(|min| format!(" minValues {min}"));
         let (key, operator) = (&requirement.key, &requirement.operator);
         let values = match requirement.values.as_slice() {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::fingerprint::{Distinct, fingerprint};
 use crate::pod::{Constraints, Pod};
 use crate::provisioning::class::by_constraints;
-use crate::provisioning::fingerprint::{Distinct, fingerprint};
 use crate::provisioning::market::{Dimensions, Scope, Store};
 use crate::provisioning::packing::share;
 use crate::provisioning::reserved::Reservations;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::assign::Place;
 use super::offered::Offered;
+use crate::fingerprint::{Distinct, fingerprint};
 use crate::pod::{Constraints, Pod};
 use crate::predicates;
 use crate::provisioning::class::{Class, asks_the_same, by_constraints, need};
-use crate::provisioning::fingerprint::{Distinct, fingerprint};
 use crate::provisioning::lot::Lot;
 use crate::residents::{Residents, copies};
 use crate::resources::Resources;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::fingerprint::{Distinct, fingerprint};
 use crate::pod::{Constraints, Pod, PodSet, PodTerm, Spread};
-use crate::provisioning::fingerprint::{Distinct, fingerprint};
 
 type Labels = BTreeMap<String, String>;
 

@@ -104,6 +104,10 @@ impl<T> Distinct<T> {
         self.slots[slot] = u32::try_from(number + 1).expect("values fit in memory");
     }
 
+    pub(crate) fn list(&self) -> &[T] {
+        &self.list
+    }
+
     pub(crate) fn get(&self, number: usize) -> &T {
         &self.list[number]
     }
