@@ -8,7 +8,7 @@ use std::time::Duration;
 use aerostat_api::{NodeClaim, NodeClaimSpec, labels};
 use aerostat_engine::plan::{Launch, Nomination, Plan, Termination};
 use aerostat_engine::pod::PodKey;
-use aerostat_engine::report::{PoolProblem, Report, Unplaced};
+use aerostat_engine::report::{LeftOut, PoolProblem, Report, Unplaced};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
@@ -327,6 +327,10 @@ async fn publish(context: &Context, plan: &Plan, report: &Report, published: &Re
         let note = Note::warning(reason_of(reason), message.clone());
         let note = note.quiet_for(Duration::from_secs(60));
         context.recorder.publish(pool.object_ref(&()), note).await;
+    }
+    let news = report.left_out.iter().filter(|left| !published.left_out.contains(left));
+    for LeftOut { what, why } in news {
+        tracing::warn!(%what, %why, "left out of the plan");
     }
     marking::tell(context, report, published).await;
     tracing::debug!(launches = plan.launches.len(), unplaced = report.unplaced.len(), "planned");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aerostat_engine::plan::Plan;
 use aerostat_engine::pod::{Pod, PodKey};
-use aerostat_engine::report::{Report, Unplaced};
+use aerostat_engine::report::{LeftOut, Report, Unplaced};
 use serde::Serialize;
 
 /// What a plan comes to.
@@ -28,6 +28,9 @@ pub struct Outcome {
     pub bound_ignores: Vec<String>,
     /// Pods without a place.
     pub unschedulable: Vec<Unschedulable>,
+    /// What the plan does not heed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A node to launch.
@@ -127,6 +130,7 @@ impl Outcome {
             gap: (certificate.gap < f64::MAX).then(|| micro(certificate.gap)),
             bound_ignores: certificate.ignores.clone(),
             unschedulable,
+            left_out: report.left_out.clone(),
         }
     }
 }

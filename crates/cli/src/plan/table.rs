@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use aerostat_engine::report::LeftOut;
+
 use super::outcome::{Node, Outcome};
 
 /// How many pods with the same reasons are named.
@@ -22,6 +24,11 @@ pub fn render(outcome: &Outcome) -> String {
     parts.push(price(outcome));
     if !outcome.unschedulable.is_empty() {
         parts.push(unschedulable(outcome));
+    }
+    if !outcome.left_out.is_empty() {
+        let line = |left: &LeftOut| format!("  {}: {}\n", left.what, left.why);
+        let lines: String = outcome.left_out.iter().map(line).collect();
+        parts.push(format!("left out:\n{lines}"));
     }
     parts.join("\n")
 }
@@ -129,6 +136,7 @@ mod tests {
             gap: None,
             bound_ignores: vec!["limits".to_owned(), "spread".to_owned()],
             unschedulable: Vec::new(),
+            left_out: Vec::new(),
         };
         let told = "$0.5000/h for 0 new nodes with 0 pods\n";
         assert_eq!(render(&outcome), format!("{told}bound ignores: limits, spread\n"));

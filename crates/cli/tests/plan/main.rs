@@ -293,6 +293,23 @@ fn names_that_clash_are_told() {
 }
 
 #[test]
+fn a_machine_whose_name_another_has_is_left_out_and_told() {
+    let claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: old}\nspec:\n  \
+                 nodeClassRef: {group: eks.amazonaws.com, kind: NodeClass, name: default}\n  \
+                 requirements: []\n";
+    let files = [("nodes.yaml", NODES), ("claim.yaml", claim), ("a.yaml", &pod("a", "1"))];
+    let there = ["--nodes", "nodes.yaml", "--nodes", "claim.yaml", "-f", "a.yaml"];
+    let told = table(&files, &there);
+    assert!(
+        told.contains("left out:\n  node old: another node or claim has the same name"),
+        "{told}"
+    );
+    assert!(told.contains("1 new node with 1 pod"), "{told}");
+    let why = json(&files, &there)["leftOut"][0]["why"].to_string();
+    assert_eq!(why, "\"another node or claim has the same name\"");
+}
+
+#[test]
 fn options_with_a_fault_say_what_would_be_right() {
     refuses(&[], &[], &["--filename", "--kubeconfig"]);
     let files = [("a.yaml", DEPLOYMENT)];
