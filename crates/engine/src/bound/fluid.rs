@@ -9,7 +9,7 @@ use super::{Problem, SIZES, Size};
 /// How many rows the linear program may have; similar classes share one when there are more.
 const ROWS: usize = 96;
 /// How often machines are filled anew.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 200;
 /// How near to each other the two sides of the linear program must come.
 const CLOSE: f64 = 3e-4;
 /// How much of the worths that held best goes into the next ones to be tried.
