@@ -141,7 +141,6 @@ const STORED_ONLY: &[(&str, &str)] = &[
     ("", "replicationcontrollers"),
     ("apps", "statefulsets"),
     ("autoscaling.x-k8s.io", "capacitybuffers"),
-    ("autoscaling", "horizontalpodautoscalers"),
     ("batch", "cronjobs"),
     ("networking.k8s.io", "ingresses"),
     ("networking.k8s.io", "networkpolicies"),

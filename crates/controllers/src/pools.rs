@@ -68,9 +68,13 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
     if pool.status.as_ref() != Some(&status) {
         let api = Api::<NodePool>::all(context.client.clone());
         let patch = Patch::Merge(json!({ "status": status }));
-        let pool = api.patch_status(&name, &PatchParams::default(), &patch).await?;
-        context.index().pools.learn(pool);
-        context.changed();
+        let written = api.patch_status(&name, &PatchParams::default(), &patch).await?;
+        context.index().pools.learn(written);
+        // Plans count by themselves.
+        let known = pool.status.as_ref().map(|status| &status.conditions);
+        if known != Some(&status.conditions) {
+            context.changed();
+        }
     }
     let left = changes.map(|at| at.duration_since(context.clock.now()).unsigned_abs());
     Ok(left)

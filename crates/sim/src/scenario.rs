@@ -4,6 +4,7 @@
 //! the cluster knows that its time is virtual.
 
 mod action;
+mod load;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 pub use action::{Action, Fault, Merge};
+pub use load::Load;
 
 use crate::arrivals::Arrivals;
 use crate::config::Config;
@@ -71,6 +73,9 @@ pub struct Scenario {
     /// What is done, in order of time.
     #[serde(rename = "timeline", alias = "steps", default)]
     pub steps: Vec<Spanned<Step>>,
+    /// How much work workloads have, for HorizontalPodAutoscalers.
+    #[serde(default)]
+    pub loads: Vec<Spanned<Load>>,
     /// What comes by itself.
     #[serde(default)]
     pub arrivals: Vec<Arrivals>,

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::arrivals::{Arrival, Coming, reap};
 use crate::manifest;
 use crate::report::LeftOut;
-use crate::scenario::{Action, Scenario};
+use crate::scenario::{Action, Load, Scenario};
 use crate::traces::dump::Dump;
 use crate::traces::{self, Omissions, simkube};
 use crate::world::World;
@@ -54,6 +54,7 @@ pub struct Script {
 
 enum Source {
     Step { action: Action, again: Option<Schedule> },
+    Load(Load),
     Arrivals { name: String, coming: Box<Coming> },
     Trace(Recorded),
 }
@@ -98,6 +99,12 @@ impl Script {
                 anyhow::anyhow!("line {}: timeline[{at}]: {why}", step.referenced.line())
             })?;
             script.add(Source::Step { action: step.value.action.clone(), again }, first, None);
+        }
+        for (at, load) in scenario.loads.iter().enumerate() {
+            load.value.check().with_context(|| {
+                format!("line {}: loads[{at}]", load.referenced.line())
+            })?;
+            script.add(Source::Load(load.value.clone()), Some(start), None);
         }
         for arrivals in &scenario.arrivals {
             let seeds = script.stage.cluster.seeds();
@@ -165,6 +172,13 @@ impl Script {
                         self.due.insert((*next, index), None);
                     }
                 }
+                Source::Load(load) => {
+                    let next = load.tell(&self.stage, at);
+                    let next = next.with_context(|| format!("loads: {}, at {at}", load.of))?;
+                    if let Some(next) = next {
+                        self.due.insert((next, index), None);
+                    }
+                }
                 Source::Arrivals { name, coming } => {
                     let Some(arrival) = arrival else { bail!("an arrival without its facts") };
                     if let Err(status) = coming.work.create(cluster, &arrival) {
@@ -192,7 +206,7 @@ impl Script {
                     makes_pods |= coming.work.is_pod();
                 }
                 Source::Trace(_) => makes_pods = true,
-                Source::Step { .. } => {}
+                Source::Step { .. } | Source::Load(_) => {}
             }
         }
         if makes_pods {

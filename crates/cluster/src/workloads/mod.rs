@@ -5,6 +5,7 @@
 //! | [`replicaset`] | as many pods as a ReplicaSet asks for |
 //! | [`deployment`] | ReplicaSets of a Deployment's templates |
 //! | [`daemonset`] | one pod of a DaemonSet on every node that it is for |
+//! | [`horizontalpodautoscaler`] | replicas that fit a load |
 //! | [`job`] | pods of a Job until enough have succeeded |
 //! | [`disruption`] | how many pods of a budget may be evicted |
 //! | [`garbage`] | nothing that has lost its owners |
@@ -27,6 +28,7 @@ pub mod disruption;
 mod fixtures;
 pub mod garbage;
 mod history;
+pub mod horizontalpodautoscaler;
 pub mod job;
 pub mod namespace;
 pub mod node_lifecycle;
@@ -60,6 +62,7 @@ pub async fn run(cluster: Cluster) {
     tasks.spawn(replicaset::run(cluster.clone()));
     tasks.spawn(daemonset::run(cluster.clone()));
     tasks.spawn(job::run(cluster.clone()));
+    tasks.spawn(horizontalpodautoscaler::run(cluster.clone()));
     tasks.spawn(disruption::run(cluster.clone()));
     tasks.spawn(quota::run(cluster.clone()));
     tasks.spawn(node_lifecycle::run(cluster.clone()));

@@ -9,10 +9,17 @@ use kube::{Resource, ResourceExt};
 /// One kind of object by name (`namespace/name` if it lives in namespaces).
 #[derive(Debug)]
 pub struct Mirror<K> {
-    objects: BTreeMap<String, Arc<K>>,
+    objects: BTreeMap<String, Known<K>>,
     listing: BTreeSet<String>,
     /// The newest version that the watch has told of, deletions included.
     seen: u64,
+}
+
+/// An object, and what the watch last told of it: they differ while a write of our own is ahead.
+#[derive(Debug)]
+struct Known<K> {
+    current: Arc<K>,
+    told: Option<Arc<K>>,
 }
 
 impl<K> Default for Mirror<K> {
@@ -22,8 +29,8 @@ impl<K> Default for Mirror<K> {
 }
 
 impl<K: Resource> Mirror<K> {
-    /// Applies an event; `changed` hears of each object as it was (`None` if it is new) and as it is
-    /// (`None` if it went). Returns whether a full list has just ended.
+    /// Applies an event; `changed` hears of each object as the watch last told of it (`None` if it is
+    /// new) and as it is (`None` if it went). Returns whether a full list has just ended.
     pub fn apply(
         &mut self,
         event: Event<K>,
@@ -34,7 +41,7 @@ impl<K: Resource> Mirror<K> {
             Event::Delete(object) => {
                 let name = name_of(&object);
                 self.seen = self.seen.max(version_of(&object));
-                let old = self.objects.remove(&name);
+                let old = self.objects.remove(&name).map(Known::last);
                 changed(&name, old.as_deref().or(Some(&object)), None);
             }
             Event::Init => self.listing.clear(),
@@ -47,7 +54,7 @@ impl<K: Resource> Mirror<K> {
                 self.objects.retain(|name, old| {
                     let keep = listed.contains(name);
                     if !keep {
-                        changed(name, Some(old), None);
+                        changed(name, Some(old.told.as_ref().unwrap_or(&old.current)), None);
                     }
                     keep
                 });
@@ -60,41 +67,56 @@ impl<K: Resource> Mirror<K> {
     fn put(&mut self, object: K, changed: &mut impl FnMut(&str, Option<&K>, Option<&K>)) {
         let name = name_of(&object);
         self.seen = self.seen.max(version_of(&object));
-        let old = self.objects.get(&name).cloned();
+        let old = self.objects.get(&name);
         // What was learned stays until the watch has caught up with it.
-        let newer = old.clone().filter(|old| is_newer(old.as_ref(), &object));
-        let current = newer.unwrap_or_else(|| Arc::new(object));
-        changed(&name, old.as_deref(), Some(&current));
-        self.objects.insert(name, current);
+        let newer = old.map(|old| &old.current).filter(|old| is_newer(old.as_ref(), &object));
+        let current = newer.cloned().unwrap_or_else(|| Arc::new(object));
+        changed(&name, old.and_then(|old| old.told.as_deref()), Some(&current));
+        self.objects.insert(name, Known { told: Some(current.clone()), current });
     }
 
     /// Takes in an object that was just written, before its watch tells of it. An older version
     /// never replaces a newer one, nor brings back what the watch has seen go.
     pub fn learn(&mut self, object: K) {
         let name = name_of(&object);
-        let is_news = match self.objects.get(&name) {
-            Some(known) => is_newer(&object, known),
+        let known = self.objects.get(&name);
+        let is_news = match known {
+            Some(known) => is_newer(&object, &known.current),
             None => version_of(&object) > self.seen,
         };
         if is_news {
-            self.objects.insert(name, Arc::new(object));
+            let told = known.and_then(|known| known.told.clone());
+            self.objects.insert(name, Known { current: Arc::new(object), told });
         }
     }
 
     /// One object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<K>> {
-        self.objects.get(name).cloned()
+        self.objects.get(name).map(|known| known.current.clone())
+    }
+
+    /// Whether an event tells of something else than what is known, by `differs`.
+    pub fn is_news(&self, event: &Event<K>, differs: impl Fn(&K, &K) -> bool) -> bool {
+        let Event::Apply(new) = event else { return true };
+        self.objects.get(&name_of(new)).is_none_or(|old| differs(&old.current, new))
     }
 
     /// All objects, by name.
     pub fn values(&self) -> impl Iterator<Item = &Arc<K>> {
-        self.objects.values()
+        self.objects.values().map(|known| &known.current)
     }
 
     /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.objects.keys().map(String::as_str)
+    }
+}
+
+impl<K> Known<K> {
+    /// What the watch last told of it, or what was learned.
+    fn last(self) -> Arc<K> {
+        self.told.unwrap_or(self.current)
     }
 }
 
@@ -150,8 +172,11 @@ mod tests {
         mirror.apply(Event::Apply(node(3)), |_, _, _| ());
         mirror.learn(node(5));
         let mut told = Vec::new();
-        mirror.apply(Event::Apply(node(4)), |_, _, node| told.push(node.map(version_of)));
-        assert_eq!((version(&mirror), told), (Some(5), vec![Some(5)]));
+        mirror.apply(Event::Apply(node(4)), |_, old, node| {
+            told.push([old.map(version_of), node.map(version_of)]);
+        });
+        // Whoever waits for what was learned has not heard of it yet.
+        assert_eq!((version(&mirror), told), (Some(5), vec![[Some(3), Some(5)]]));
         mirror.apply(Event::Delete(node(6)), |_, _, _| ());
         assert_eq!(version(&mirror), None);
     }

@@ -146,8 +146,11 @@ pub async fn run(context: &Context, wakers: Wakers) {
     ]);
     while let Some(change) = changes.next().await {
         let now = context.clock.now();
-        let is_news = context.index().is_news(&change);
-        context.index().apply(change, now, &wakers);
+        let is_news = {
+            let mut index = context.index();
+            let is_news = index.is_news(&change);
+            index.apply(change, now, &wakers) && is_news
+        };
         if is_news {
             context.changed();
         }
@@ -188,10 +191,18 @@ where
 }
 
 impl Index {
-    /// Whether a change tells something that a plan could depend on.
+    /// Whether a change tells something that a plan could depend on; of pods, [`Index::apply`] finds
+    /// out.
     fn is_news(&self, change: &Change) -> bool {
-        let Change::Node(Event::Apply(node)) = change else { return true };
-        self.nodes.get(&node.name_any()).is_none_or(|old| news::of_node(&old, node))
+        match change {
+            Change::Node(event) => self.nodes.is_news(event, news::of_node),
+            Change::Pool(event) => self.pools.is_news(event, news::of_pool),
+            Change::ReplicaSet(event) => self.replica_sets.is_news(event, news::of_replica_set),
+            Change::Job(event) => self.jobs.is_news(event, news::of_job),
+            Change::DaemonSet(event) => self.daemon_sets.is_news(event, news::of_daemon_set),
+            Change::Pdb(event) => self.pdbs.is_news(event, news::of_budget),
+            _ => true,
+        }
     }
 
     /// Whether every watch has told everything there is.
@@ -212,9 +223,10 @@ impl Index {
         self.pools.values().all(known)
     }
 
-    fn apply(&mut self, change: Change, now: Timestamp, wakers: &Wakers) {
+    /// Takes a change in. `false`: it is of a pod, and a plan sees nothing of it.
+    fn apply(&mut self, change: Change, now: Timestamp, wakers: &Wakers) -> bool {
         match change {
-            Change::Pod(event) => self.apply_pods(event, now, wakers),
+            Change::Pod(event) => return self.apply_pods(event, now, wakers),
             Change::Node(event) => self.apply_nodes(event, wakers),
             Change::Claim(event) => {
                 let machines = &mut self.claims_by_machine;
@@ -224,7 +236,7 @@ impl Index {
                         name,
                         [old, claim].map(|claim| claim.and_then(machine_of_claim)),
                     );
-                    wakers.claim(name, claim.or(old));
+                    wakers.claim(name, old, claim);
                 });
                 if done {
                     self.synced.insert("claims");
@@ -314,6 +326,7 @@ impl Index {
                 }
             }
         }
+        true
     }
 
     fn apply_nodes(&mut self, event: Event<core::Node>, wakers: &Wakers) {
@@ -322,10 +335,13 @@ impl Index {
         let done = self.nodes.apply(event, |name, old, node| {
             let ids = [old, node].map(|node| node.and_then(machine_of_node));
             relink(machines, name, ids);
+            if old.zip(node).is_some_and(|(old, node)| !news::of_node(old, node)) {
+                return;
+            }
             // The claim of a node that went waits for just that.
             let names = ids.into_iter().flatten().filter_map(|id| claims.get(id));
             names.flatten().for_each(|claim| wakers.claim_named(claim));
-            wakers.node(name, node.or(old));
+            wakers.node_named(name);
             if node.is_none() {
                 pod_events.remove(name);
                 served.remove(name);
@@ -363,10 +379,10 @@ impl Index {
         self.overlays.names().for_each(|overlay| wakers.overlay(overlay));
     }
 
-    fn apply_pods(&mut self, event: Event<core::Pod>, now: Timestamp, wakers: &Wakers) {
+    fn apply_pods(&mut self, event: Event<core::Pod>, now: Timestamp, wakers: &Wakers) -> bool {
         match event {
-            Event::Apply(pod) => self.apply_pod(&pod, now, wakers),
-            Event::Delete(pod) => self.remove_pod(&key_of(&pod), now, wakers),
+            Event::Apply(pod) => return self.apply_pod(&pod, now, wakers),
+            Event::Delete(pod) => return self.remove_pod(&key_of(&pod), now, wakers),
             Event::Init => self.listing.clear(),
             Event::InitApply(pod) => {
                 self.listing.insert(key_of(&pod));
@@ -382,24 +398,27 @@ impl Index {
                 self.synced.insert("pods");
             }
         }
+        true
     }
 
-    fn apply_pod(&mut self, object: &core::Pod, now: Timestamp, wakers: &Wakers) {
+    /// Whether a plan sees something of it.
+    fn apply_pod(&mut self, object: &core::Pod, now: Timestamp, wakers: &Wakers) -> bool {
         let key = key_of(object);
         let pod = match Pod::from_k8s(object) {
             Ok(pod) => pod,
             Err(error) => {
                 self.remove_pod(&key, now, wakers);
                 self.unreadable.insert(key, error);
-                return;
+                return true;
             }
         };
         if pod.terminal {
             self.note_served(&pod);
-            self.remove_pod(&key, now, wakers);
-            return;
+            return self.remove_pod(&key, now, wakers);
         }
+        let was_unreadable = self.unreadable.remove(&key).is_some();
         let old = self.pods.get(&key).cloned();
+        let is_news = was_unreadable || old.as_ref().is_none_or(|old| news::of_pod(old, &pod));
         if old.is_none() && pod.node.is_none() {
             self.last_arrival = Some(now);
             self.arrivals += 1;
@@ -416,10 +435,12 @@ impl Index {
             self.pods_by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
         self.pods.insert(key, Arc::new(pod));
+        is_news
     }
 
-    fn remove_pod(&mut self, key: &PodKey, now: Timestamp, wakers: &Wakers) {
-        self.unreadable.remove(key);
+    /// Whether it was there.
+    fn remove_pod(&mut self, key: &PodKey, now: Timestamp, wakers: &Wakers) -> bool {
+        let was_unreadable = self.unreadable.remove(key).is_some();
         if let Some(pod) = self.pods.remove(key) {
             let ran = pod.started.is_some_and(|at| now.duration_since(at) >= USE);
             if ran {
@@ -427,7 +448,9 @@ impl Index {
             }
             self.unlink(Some(&pod));
             self.note_pod_event(&pod, now, wakers);
+            return true;
         }
+        was_unreadable
     }
 
     /// A pod made use of its node.

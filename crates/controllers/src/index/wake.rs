@@ -1,7 +1,6 @@
 //! Who is woken by what.
 
-use aerostat_api::{NodeClaim, labels};
-use k8s_openapi::api::core::v1::Node;
+use aerostat_api::{Condition, NodeClaim, labels};
 use kube::ResourceExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -50,24 +49,19 @@ pub fn wakers() -> (Wakers, Triggers) {
 }
 
 impl Wakers {
-    /// A claim came, changed or went; `claim` is the last that is known of it.
-    pub(super) fn claim(&self, name: &str, claim: Option<&NodeClaim>) {
+    /// A claim came (`old` is `None`), changed or went (`new` is `None`).
+    pub(super) fn claim(&self, name: &str, old: Option<&NodeClaim>, new: Option<&NodeClaim>) {
         send(&self.claims, name);
-        if let Some(pool) = claim.and_then(|claim| claim.labels().get(labels::NODEPOOL)) {
+        let claim = new.or(old);
+        if counted(old) != counted(new)
+            && let Some(pool) = claim.and_then(|claim| claim.labels().get(labels::NODEPOOL))
+        {
             send(&self.pools, pool);
         }
         if let Some(node) =
             claim.and_then(|claim| claim.status.as_ref()).and_then(|s| s.node_name.as_ref())
         {
             send(&self.nodes, node);
-        }
-    }
-
-    /// A node came, changed or went; `node` is the last that is known of it.
-    pub(super) fn node(&self, name: &str, node: Option<&Node>) {
-        send(&self.nodes, name);
-        if let Some(pool) = node.and_then(|node| node.labels().get(labels::NODEPOOL)) {
-            send(&self.pools, pool);
         }
     }
 
@@ -95,6 +89,19 @@ impl Wakers {
     pub(super) fn class(&self, name: &str) {
         send(&self.classes, name);
     }
+}
+
+/// What a pool counts of a claim, and what tells how its launch went.
+fn counted(claim: Option<&NodeClaim>) -> impl PartialEq + use<> {
+    let status = claim.and_then(|claim| claim.status.as_ref());
+    let launch = status.map(|status| {
+        let conditions = status.conditions.iter();
+        let of_launch = |c: &&Condition| matches!(c.type_.as_str(), "Launched" | "Registered");
+        conditions.filter(of_launch).map(|c| (c.type_.clone(), c.status.clone())).collect::<Vec<_>>()
+    });
+    let is_going = claim.map(|claim| claim.metadata.deletion_timestamp.is_some());
+    let labels = claim.map(|claim| claim.labels().clone());
+    (is_going, labels, launch, status.and_then(|status| status.capacity.clone()))
 }
 
 fn send(to: &UnboundedSender<String>, name: &str) {

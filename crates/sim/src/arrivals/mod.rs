@@ -15,6 +15,7 @@
 
 mod csv;
 pub mod durations;
+pub mod profile;
 pub mod reap;
 pub mod replay;
 pub mod template;

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use aerostat_clock::Stream;
 use aerostat_engine::schedule::Schedule;
 use aerostat_provider::sim::lengths::{exponential, unit};
-use anyhow::bail;
-use jiff::tz::TimeZone;
+use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::MOST;
+use super::profile::Profile;
 use crate::span::{Cron, Span, Zone, after};
 
 /// Arrivals that know nothing of each other, at a rate.
@@ -29,20 +29,6 @@ pub struct Poisson {
 
 fn one() -> f64 {
     1.0
-}
-
-/// Factors of the rate by the hour of the day.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Profile {
-    /// Whose hours; UTC if not given.
-    #[serde(default)]
-    pub time_zone: Zone,
-    /// 24 factors, from midnight on, for Monday to Friday.
-    pub weekday: Vec<f64>,
-    /// 24 factors for Saturday and Sunday; as on weekdays if not given.
-    #[serde(default)]
-    pub weekend: Option<Vec<f64>>,
 }
 
 /// Many at once, again and again: `every` a length of time, or by `cron`.
@@ -103,14 +89,8 @@ impl Times {
         }
         let mut peak = 1.0_f64;
         if let Some(profile) = &poisson.profile {
-            peak = 0.0;
-            let weekend = profile.weekend.iter().map(|hours| ("weekend", hours));
-            for (name, hours) in [("weekday", &profile.weekday)].into_iter().chain(weekend) {
-                if hours.len() != 24 || !hours.iter().all(|factor| is_rate(*factor)) {
-                    bail!("poisson.profile.{name}: write 24 factors, one for each hour, 0 or more");
-                }
-                peak = hours.iter().copied().fold(peak, f64::max);
-            }
+            profile.check().context("poisson.profile")?;
+            peak = profile.peak();
         }
         let hours = until.duration_since(from).as_secs_f64() / 3600.0;
         let most = poisson.per_hour * poisson.batch * peak * hours;
@@ -235,7 +215,7 @@ fn next_of(
     while at < until {
         let (factor, end) = match &poisson.profile {
             None => (1.0, until),
-            Some(profile) => hour(profile, at),
+            Some(profile) => profile.hour(at),
         };
         let rate = poisson.per_hour * factor / 3600.0;
         let room = rate * end.duration_since(at).as_secs_f64();
@@ -246,19 +226,6 @@ fn next_of(
         at = end;
     }
     None
-}
-
-/// The factor at a time, and until when it holds.
-fn hour(profile: &Profile, at: Timestamp) -> (f64, Timestamp) {
-    let Zone(zone): &Zone = &profile.time_zone;
-    let zoned = at.to_zoned(TimeZone::clone(zone));
-    let weekend = zoned.weekday().to_monday_zero_offset() >= 5;
-    let hours = profile.weekend.as_ref().filter(|_| weekend).unwrap_or(&profile.weekday);
-    let factor = usize::try_from(zoned.hour()).ok().and_then(|hour| hours.get(hour));
-    let gone = i64::from(zoned.minute()) * 60 + i64::from(zoned.second());
-    let left = SignedDuration::from_secs(3600 - gone)
-        - SignedDuration::from_nanos(i64::from(zoned.subsec_nanosecond()));
-    (factor.copied().unwrap_or(0.0), at.checked_add(left).unwrap_or(Timestamp::MAX))
 }
 
 #[cfg(test)]

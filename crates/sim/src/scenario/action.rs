@@ -229,7 +229,7 @@ fn each_machine(
 }
 
 /// The objects that `plural.group`, or `plural.group/namespace/name`, names.
-fn find(cluster: &Cluster, what: &str) -> anyhow::Result<(Arc<Kind>, Vec<Arc<Object>>)> {
+pub(super) fn find(cluster: &Cluster, what: &str) -> anyhow::Result<(Arc<Kind>, Vec<Arc<Object>>)> {
     let mut parts = what.splitn(3, '/');
     let resource = parts.next().unwrap_or_default();
     let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
