@@ -101,9 +101,9 @@ impl Script {
             script.add(Source::Step { action: step.value.action.clone(), again }, first, None);
         }
         for (at, load) in scenario.loads.iter().enumerate() {
-            load.value.check().with_context(|| {
-                format!("line {}: loads[{at}]", load.referenced.line())
-            })?;
+            load.value
+                .check()
+                .with_context(|| format!("line {}: loads[{at}]", load.referenced.line()))?;
             script.add(Source::Load(load.value.clone()), Some(start), None);
         }
         for arrivals in &scenario.arrivals {

@@ -54,23 +54,28 @@ const TOLD: u32 = 200;
 /// Names the file, the line and the field that is wrong, or says what in the world has failed.
 pub fn simulate(path: &Path, options: &Options, progress: Progress<'_>) -> anyhow::Result<Report> {
     let mut simulation = Simulation::begin(path, options)?;
-    let end = simulation.end;
+    let end = simulation.end();
     simulation.play(end, progress)?;
     Ok(simulation.report())
 }
 
 /// A scenario under way, in a runtime of its own. Dropping it ends it.
 pub struct Simulation {
-    facts: Facts,
     file: String,
+    set: Set,
+    // Last, so that what runs in it goes first.
+    runtime: Runtime,
+}
+
+/// What a simulation is made of.
+struct Set {
+    facts: Facts,
     start: Timestamp,
     end: Timestamp,
     clock: Clock,
     script: Script,
     meter: Meter,
     world: World,
-    // Last, so that what runs in it goes first.
-    runtime: Runtime,
 }
 
 impl Simulation {
@@ -90,16 +95,15 @@ impl Simulation {
             .build()
             .context("the runtime cannot be built")?;
         let file = path.display().to_string();
-        let built = runtime.block_on(build(&scenario, name, folder, options));
-        let Built { facts, start, end, clock, script, meter, world } =
-            built.with_context(|| file.clone())?;
-        Ok(Self { facts, file, start, end, clock, script, meter, world, runtime })
+        let set = runtime.block_on(set_up(&scenario, name, folder, options));
+        let set = set.with_context(|| file.clone())?;
+        Ok(Self { file, set, runtime })
     }
 
     /// When it ends.
     #[must_use]
     pub fn end(&self) -> Timestamp {
-        self.end
+        self.set.end
     }
 
     /// When a moment of the scenario is.
@@ -108,12 +112,12 @@ impl Simulation {
     ///
     /// If it is not between start and end.
     pub fn time_of(&self, moment: Moment) -> anyhow::Result<Timestamp> {
-        let time = moment.resolve(self.start);
-        if time < self.start || time > self.end {
+        let Set { start, end, .. } = self.set;
+        let time = moment.resolve(start);
+        if time < start || time > end {
             bail!(
-                "{time} is not in the scenario: it goes from {} to {} (--until makes it longer)",
-                self.start,
-                self.end
+                "{time} is not in the scenario: it goes from {start} to {end} (--until makes it \
+                 longer)"
             );
         }
         Ok(time)
@@ -125,9 +129,9 @@ impl Simulation {
     ///
     /// If it is told to another one already, or the log cannot be written.
     pub fn tell(&mut self, mut log: EventLog) -> anyhow::Result<()> {
-        let decisions = self.meter.pass_on_decisions();
-        log.begin(&self.facts)?;
-        let cluster = self.world.cluster.clone();
+        let decisions = self.set.meter.pass_on_decisions();
+        log.begin(&self.set.facts)?;
+        let cluster = self.set.world.cluster.clone();
         let _guard = self.runtime.enter();
         tokio::spawn(story::follow(cluster, decisions, move |line: Line| log.line(&line)));
         Ok(())
@@ -139,8 +143,8 @@ impl Simulation {
     ///
     /// Says which step cannot be done, or what in the world has failed.
     pub fn play(&mut self, until: Timestamp, progress: Progress<'_>) -> anyhow::Result<bool> {
-        let (script, meter, world) = (&mut self.script, &mut self.meter, &mut self.world);
-        let (clock, start, end) = (self.clock, self.start, self.end);
+        let Set { script, meter, world, clock, start, end, .. } = &mut self.set;
+        let (clock, start, end) = (*clock, *start, *end);
         let run = async {
             tokio::select! {
                 biased;
@@ -151,7 +155,7 @@ impl Simulation {
             }
         };
         let whole = self.runtime.block_on(run).with_context(|| self.file.clone())?;
-        self.facts.interrupted |= !whole;
+        self.set.facts.interrupted |= !whole;
         Ok(whole)
     }
 
@@ -167,7 +171,7 @@ impl Simulation {
                 reason = "it is meant to: tokio's paused clock does not jump ahead while one runs"
             )]
             let hold = tokio::task::spawn_blocking(move || held.recv());
-            let value = with(&self.world).await;
+            let value = with(&self.set.world).await;
             drop(release);
             // It ends with the error that nobody sends.
             let _ = hold.await;
@@ -178,12 +182,12 @@ impl Simulation {
     /// Every object that is there now, but Events and Leases, as a `List`.
     #[must_use]
     pub fn state(&self) -> Value {
-        state::of(&self.world.cluster)
+        state::of(&self.set.world.cluster)
     }
 
     /// Marks it as ended before its time.
     pub fn interrupt(&mut self) {
-        self.facts.interrupted = true;
+        self.set.facts.interrupted = true;
     }
 
     /// Closes the account and reports, as of now.
@@ -191,30 +195,19 @@ impl Simulation {
     pub fn report(mut self) -> Report {
         // Elsewhere the clock shows the machine's time.
         let _inside = self.runtime.enter();
-        self.meter.close();
-        let now = self.clock.now();
-        self.facts.seconds = now.duration_since(self.start).as_secs_f64();
-        Report::new(self.facts, &self.meter.ledger, self.script.left_out())
+        let set = &mut self.set;
+        set.meter.close();
+        set.facts.seconds = set.clock.now().duration_since(set.start).as_secs_f64();
+        Report::new(set.facts.clone(), &set.meter.ledger, set.script.left_out())
     }
 }
 
-/// What a simulation is made of.
-struct Built {
-    facts: Facts,
-    start: Timestamp,
-    end: Timestamp,
-    clock: Clock,
-    script: Script,
-    meter: Meter,
-    world: World,
-}
-
-async fn build(
+async fn set_up(
     scenario: &Scenario,
     name: String,
     folder: &Path,
     options: &Options,
-) -> anyhow::Result<Built> {
+) -> anyhow::Result<Set> {
     let start = scenario.epoch;
     let Some(until) = options.until.or(scenario.until) else {
         bail!("the scenario has no `until`: say how long with --until, 24h for example");
@@ -261,7 +254,7 @@ async fn build(
         Action::Apply(file.clone()).run(&stage)?;
     }
     let script = Script::new(scenario, stage, end)?;
-    Ok(Built { facts, start, end, clock, script, meter, world })
+    Ok(Set { facts, start, end, clock, script, meter, world })
 }
 
 /// Returns when the run is not to go on.

@@ -81,6 +81,7 @@ pub(super) fn handle(call: &Call<'_>, target: &Target) -> Result<Response<Respon
         return reviews::handle(call, target).unwrap_or_else(|| Ok(reply::not_found()));
     };
     let kind = &served.kind;
+    cluster.renew_leases(kind);
     let placed = !target.namespace.is_empty();
     if placed && !kind.namespaced {
         return Ok(reply::not_found());

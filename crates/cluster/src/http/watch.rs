@@ -153,10 +153,15 @@ impl Watch {
                 return None;
             }
             self.latest.mark_unchanged();
+            let kind = &self.presentation.served.kind;
+            let cluster = self.service.cluster();
+            cluster.renew_leases(kind);
+            let renewal = cluster.next_renewal().filter(|_| kind.plural == "leases");
             let known = self.service.cluster().store().revision();
             if let Some(chunk) = self.new_events() {
                 return Some(chunk);
             }
+            let cluster_clock = self.service.cluster().clock();
             let timer = self.bookmark.unwrap_or(self.ends).min(self.ends);
             let timed_out = tokio::select! {
                 biased;
@@ -166,6 +171,7 @@ impl Watch {
                     false
                 }
                 () = self.clock.sleep_until(timer) => true,
+                () = renewal_due(cluster_clock, renewal) => false,
             };
             if timed_out {
                 self.over = self.clock.now() >= self.ends;
@@ -228,6 +234,14 @@ impl Watch {
         } else {
             write_event(&self.presentation, &mut self.header, "BOOKMARK", &object, out);
         }
+    }
+}
+
+/// Waits until leases are to be renewed, which nobody else may write.
+async fn renewal_due(clock: Clock, at: Option<Timestamp>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

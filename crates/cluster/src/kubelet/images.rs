@@ -176,6 +176,11 @@ impl Images {
         Pull { finish, took, waited: finish.duration_since(now) }
     }
 
+    /// When the next image is there after `at`.
+    pub(super) fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
+        self.known.values().map(|(_, since)| *since).filter(|since| *since > at).min()
+    }
+
     /// How many the node's status lists.
     pub(super) fn count(&self, now: Timestamp) -> usize {
         self.known.values().filter(|(_, since)| *since <= now).count().min(MAX_LISTED)

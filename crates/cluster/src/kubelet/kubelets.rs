@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use aerostat_clock::Stream;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
 
 use super::addresses::Addresses;
@@ -19,7 +20,7 @@ use super::texts::Note;
 use super::timers::Timers;
 use crate::events;
 use crate::informer::Change;
-use crate::registry::{Cluster, DeleteOptions};
+use crate::registry::{Cluster, DeleteOptions, leases};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -29,8 +30,8 @@ type Key = (String, String);
 pub(super) enum Action {
     /// A node, by name and identity, becomes Ready.
     NodeReady(String, u64),
-    /// A node renews its lease and looks at its status.
-    Heartbeat(String, u64),
+    /// A node looks at its lease and at its status.
+    Look(String, u64),
     Pod(u64, Step),
 }
 
@@ -148,7 +149,7 @@ impl Kubelets {
             tracing::debug!(node = name, %error, "node status not posted");
         }
         self.nodes.insert(name.to_owned(), node);
-        self.heartbeat(name, now);
+        self.look(name, now);
         for pod in self.elsewhere.remove(name).into_iter().flat_map(BTreeMap::into_values) {
             self.add_pod(pod);
         }
@@ -156,7 +157,9 @@ impl Kubelets {
 
     /// The machine is gone, and everything on it.
     fn remove_node(&mut self, name: &str) {
-        self.nodes.remove(name);
+        if self.nodes.remove(name).is_some() {
+            self.cluster.abandon_lease(name);
+        }
         self.addresses.remove_node(name);
         for id in self.pods_by_node.remove(name).unwrap_or_default() {
             if let Some(pod) = self.pods.remove(&id) {
@@ -168,10 +171,16 @@ impl Kubelets {
         }
     }
 
-    /// Renews the lease, posts the status if it is time, and sets the next heartbeat.
-    fn heartbeat(&mut self, name: &str, now: Timestamp) {
+    /// Sees to the lease, posts the status if it is time, and sets when to look again.
+    fn look(&mut self, name: &str, now: Timestamp) {
         let Some(node) = self.nodes.get_mut(name) else { return };
-        if let Err(error) = node.renew_lease(&self.cluster, now) {
+        if node.looks_at != now {
+            // Something has made it look earlier.
+            return;
+        }
+        if !self.cluster.keeps_lease(name)
+            && let Err(error) = node.keep_lease(&self.cluster, now)
+        {
             tracing::debug!(node = name, %error, "lease not renewed");
         }
         if node.wants_post(now)
@@ -179,7 +188,21 @@ impl Kubelets {
         {
             tracing::debug!(node = name, %error, "node status not posted");
         }
-        self.timers.put(now + node::HEARTBEAT, Action::Heartbeat(name.to_owned(), node.id));
+        node.looks_at = node.next_look(now);
+        self.timers.put(node.looks_at, Action::Look(name.to_owned(), node.id));
+    }
+
+    /// A lease is gone: if it is that of a node that lives, it is made anew at the next beat.
+    pub(super) fn lease_changed(&mut self, change: &Change<Lease>) {
+        let Change::Deleted(lease) = change else { return };
+        let now = self.now();
+        let name = lease.metadata.name.as_deref().unwrap_or_default();
+        let is_of_node = lease.metadata.namespace.as_deref() == Some(leases::NAMESPACE);
+        if let Some(node) = self.nodes.get_mut(name).filter(|_| is_of_node) {
+            self.cluster.abandon_lease(name);
+            node.looks_at = node.next_beat(now);
+            self.timers.put(node.looks_at, Action::Look(name.to_owned(), node.id));
+        }
     }
 
     fn node_ready(&mut self, name: &str, now: Timestamp) {
@@ -309,6 +332,11 @@ impl Kubelets {
         for (at, step) in timers {
             self.timers.put(at, Action::Pod(id, step));
         }
+        let looks_at = node.next_look(now);
+        if looks_at < node.looks_at {
+            node.looks_at = looks_at;
+            self.timers.put(looks_at, Action::Look(pod.node.clone(), node.id));
+        }
         let ended = pod.stage == Stage::Ended && before != Stage::Ended;
         if ended {
             node.release(pod);
@@ -336,8 +364,8 @@ impl Kubelets {
             let same = |name: &str, id: u64| self.nodes.get(name).is_some_and(|n| n.id == id);
             match action {
                 Action::NodeReady(name, id) if same(&name, id) => self.node_ready(&name, at),
-                Action::Heartbeat(name, id) if same(&name, id) => self.heartbeat(&name, at),
-                Action::NodeReady(..) | Action::Heartbeat(..) => {}
+                Action::Look(name, id) if same(&name, id) => self.look(&name, at),
+                Action::NodeReady(..) | Action::Look(..) => {}
                 Action::Pod(id, step) => self.with_pod(id, at, |pod, cx| pod.step(step, cx)),
             }
         }

@@ -47,6 +47,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
 
 use crate::registry::Cluster;
@@ -62,6 +63,7 @@ const BATCH: usize = 256;
 pub async fn run(cluster: Cluster, settings: Arc<Settings>) {
     let mut nodes = cluster.informer::<core::Node>();
     let mut pods = cluster.informer::<core::Pod>();
+    let mut leases = cluster.informer::<Lease>();
     let clock = cluster.clock();
     let mut kubelets = Kubelets::new(cluster, settings);
     loop {
@@ -82,7 +84,14 @@ pub async fn run(cluster: Cluster, settings: Arc<Settings>) {
                 Some(change) => kubelets.pod_changed(change),
                 None => return,
             },
+            change = leases.next() => match change {
+                Some(change) => kubelets.lease_changed(&change),
+                None => return,
+            },
             () = due => {}
+        }
+        while let Some(change) = leases.try_next() {
+            kubelets.lease_changed(&change);
         }
         // Nodes first: a pod's node is known before the pod is.
         while let Some(change) = nodes.try_next() {

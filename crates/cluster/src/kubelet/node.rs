@@ -18,18 +18,15 @@ use super::images::Images;
 use super::kwok;
 use super::pod::Pod;
 use crate::events::{self, EventType};
-use crate::registry::{Part, WriteOptions};
+use crate::registry::leases::{self, RENEWAL};
 use crate::{Cluster, Status};
 
 /// Marks the nodes that are played here: an annotation with the value `true`.
 pub const MARKER: &str = "sim.aerostat.dev/kubelet";
 
-/// How often a node renews its lease and looks whether its status has changed.
-pub(super) const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
 /// How often a status is posted that has not changed.
 const REPORT: SignedDuration = SignedDuration::from_mins(5);
 const LEASE_SECONDS: i32 = 40;
-const LEASES: &str = "kube-node-lease";
 /// The CSI driver that is part of Auto Mode's nodes.
 const DRIVER: &str = "ebs.csi.eks.amazonaws.com";
 /// How many volumes can be attached: of a machine's 28 attachments, one is its network interface
@@ -86,6 +83,10 @@ pub(super) struct Node {
     network_from: Option<Timestamp>,
     /// When its status was last posted, and how many images it listed.
     posted: (Timestamp, usize),
+    /// When its heart beat first; it goes on every ten seconds.
+    born: Timestamp,
+    /// At which beat it looks at its status again.
+    pub(super) looks_at: Timestamp,
 }
 
 impl Node {
@@ -100,6 +101,8 @@ impl Node {
             ready: false,
             network_from: None,
             posted: (now, 0),
+            born: now,
+            looks_at: now,
         }
     }
 
@@ -208,6 +211,22 @@ impl Node {
         now.duration_since(at) >= REPORT || self.images.count(now) != images
     }
 
+    /// The next beat at which the status may be worth posting.
+    pub(super) fn next_look(&self, now: Timestamp) -> Timestamp {
+        let (posted, _) = self.posted;
+        let report = posted + REPORT;
+        let due = self.images.next_after(posted).map_or(report, |at| at.min(report));
+        let just_before = due.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(now);
+        self.next_beat(now.max(just_before))
+    }
+
+    /// Its next beat after `at`.
+    pub(super) fn next_beat(&self, at: Timestamp) -> Timestamp {
+        let beats = at.duration_since(self.born).as_nanos().max(0) / RENEWAL.as_nanos() + 1;
+        let until = i64::try_from(beats * RENEWAL.as_nanos()).unwrap_or(i64::MAX);
+        self.born.checked_add(SignedDuration::from_nanos(until)).unwrap_or(Timestamp::MAX)
+    }
+
     /// Says which CSI driver is on the machine and how many volumes it can attach.
     pub(super) fn register_drivers(&self, cluster: &Cluster) -> Result<(), Status> {
         let node = self.name();
@@ -250,26 +269,23 @@ impl Node {
         }
     }
 
-    /// Renews the node's lease; makes it if it is not there.
-    pub(super) fn renew_lease(&self, cluster: &Cluster, now: Timestamp) -> Result<(), Status> {
+    /// Renews the node's lease from now on; makes it if it is not there.
+    pub(super) fn keep_lease(&self, cluster: &Cluster, now: Timestamp) -> Result<(), Status> {
         let node = self.name();
-        // The most frequent write of an idle cluster: without a detour through types.
-        let kind = cluster.kind_of::<Lease>();
-        let renewed_at = now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-        let (part, options) = (Part::Main, WriteOptions::default());
-        let renewed = cluster.update_object(&kind, LEASES, node, part, options, |lease| {
-            let mut lease = lease.value.clone();
-            lease["spec"]["renewTime"] = renewed_at.as_str().into();
-            Ok(lease)
-        });
-        match renewed {
-            Err(status) if status.reason == "NotFound" => {}
-            other => return other.map(drop),
+        match cluster.write_renewal(node, now) {
+            Err(status) if status.reason == "NotFound" => self.make_lease(cluster, now)?,
+            other => other?,
         }
+        cluster.keep_lease(node, now + RENEWAL);
+        Ok(())
+    }
+
+    fn make_lease(&self, cluster: &Cluster, now: Timestamp) -> Result<(), Status> {
+        let node = self.name();
         let lease = Lease {
             metadata: ObjectMeta {
                 name: Some(node.into()),
-                namespace: Some(LEASES.into()),
+                namespace: Some(leases::NAMESPACE.into()),
                 owner_references: Some(vec![self.owner()]),
                 ..ObjectMeta::default()
             },
@@ -280,7 +296,7 @@ impl Node {
                 ..LeaseSpec::default()
             }),
         };
-        cluster.create(LEASES, &lease).map(drop)
+        cluster.create(leases::NAMESPACE, &lease).map(drop)
     }
 }
 

@@ -5,6 +5,7 @@
 //! - `bind`: how a pod comes to its node.
 //! - `custom`, `definition`: kinds that come and go with their definitions.
 //! - `evict`, `scale`: what these subresources do.
+//! - `leases`: renewals that are written when somebody looks.
 //! - `names`: UIDs and generated names, seeded.
 
 mod bind;
@@ -12,6 +13,7 @@ mod custom;
 mod definition;
 mod delete;
 mod evict;
+pub(crate) mod leases;
 mod names;
 mod scale;
 mod typed;
@@ -55,6 +57,7 @@ struct Inner {
     store: Store,
     kinds: RwLock<BTreeMap<Resource, Arc<Kind>>>,
     names: Mutex<names::Names>,
+    leases: Mutex<leases::Kept>,
     /// What the stored admission policies say.
     policies: RwLock<Arc<Policies>>,
 }
@@ -71,6 +74,7 @@ impl Cluster {
             kinds: RwLock::new(kinds.collect()),
             names: Mutex::new(names::Names::new(&options.seeds)),
             policies: RwLock::default(),
+            leases: Mutex::default(),
         }))
     }
 
@@ -130,6 +134,7 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Arc<Object>, Status> {
+        self.renew_leases(kind);
         let key = (namespace.to_owned(), name.to_owned());
         self.0
             .store

@@ -38,7 +38,9 @@ impl Cluster {
     /// All objects of a type, in one namespace or (with `""`) in all, by namespace and name.
     #[must_use]
     pub fn list<K: Typed>(&self, namespace: &str) -> Vec<Arc<K>> {
-        let (objects, _) = self.store().list(&self.kind_of::<K>().resource(), namespace);
+        let kind = self.kind_of::<K>();
+        self.renew_leases(&kind);
+        let (objects, _) = self.store().list(&kind.resource(), namespace);
         objects.iter().filter_map(|object| decode(object).ok()).collect()
     }
 

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -33,7 +32,6 @@ const COMPONENT: &str = "node-controller";
 /// Runs the controller until the cluster is gone.
 pub async fn run(cluster: Cluster) {
     let mut nodes = cluster.informer::<Node>();
-    let mut leases = cluster.informer::<Lease>();
     let mut pods = cluster.informer::<Pod>();
     let mut controller = Controller::new(cluster.clone());
     loop {
@@ -43,20 +41,16 @@ pub async fn run(cluster: Cluster) {
                 Some(change) => controller.node_changed(change),
                 None => return,
             },
-            change = leases.next() => match change {
-                Some(change) => controller.lease_changed(change),
-                None => return,
-            },
             change = pods.next() => match change {
                 Some(change) => controller.pod_changed(&change),
                 None => return,
             },
             () = controller.queue.due(cluster.clock()) => {}
         }
-        controller.drain(&mut nodes, &mut leases, &mut pods);
+        controller.drain(&mut nodes, &mut pods);
         while let Some(name) = controller.queue.pop(cluster.clock().now()) {
             controller.reconcile(name);
-            controller.drain(&mut nodes, &mut leases, &mut pods);
+            controller.drain(&mut nodes, &mut pods);
         }
     }
 }
@@ -78,17 +72,9 @@ impl Controller {
         }
     }
 
-    fn drain(
-        &mut self,
-        nodes: &mut Informer<Node>,
-        leases: &mut Informer<Lease>,
-        pods: &mut Informer<Pod>,
-    ) {
+    fn drain(&mut self, nodes: &mut Informer<Node>, pods: &mut Informer<Pod>) {
         while let Some(change) = nodes.try_next() {
             self.node_changed(change);
-        }
-        while let Some(change) = leases.try_next() {
-            self.lease_changed(change);
         }
         while let Some(change) = pods.try_next() {
             self.pod_changed(&change);
@@ -119,24 +105,15 @@ impl Controller {
         }
     }
 
-    fn lease_changed(&mut self, change: Change<Lease>) {
-        let Change::Applied { new, .. } = change else { return };
-        let (namespace, name) = key(&new.metadata);
-        if namespace == "kube-node-lease"
-            && let Some(health) = self.nodes.get_mut(&name)
-        {
-            let renewed = new.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
-            health.renewed(renewed.map(|time| time.0), self.cluster.clock().now());
-        }
-    }
-
     fn pod_changed(&mut self, change: &Change<Pod>) {
         self.pods.apply(change);
         if let Change::Applied { new, .. } = change
             && is_ready(new)
             && let Some(node) = node_of(new)
-            && self.nodes.get(node).is_some_and(|health| health.ready.as_deref() != Some("True"))
+            && let Some(health) = self.nodes.get_mut(node)
+            && health.ready.as_deref() != Some("True")
         {
+            health.news = true;
             self.queue.add(node.to_owned());
         }
     }
@@ -160,6 +137,14 @@ impl Controller {
 
     fn step(&mut self, name: &str, now: Timestamp) -> Result<(), Status> {
         let Some(health) = self.nodes.get_mut(name) else { return Ok(()) };
+        if now >= health.silent_at() {
+            // Leases are looked at when they matter, not each time they are renewed.
+            health.renewed(self.cluster.lease_renewed_at(name), now);
+        }
+        if !health.news && now < health.silent_at() {
+            self.queue.add_at(health.silent_at(), name.to_owned());
+            return Ok(());
+        }
         let Some(mut node) = self.cluster.get::<Node>("", name) else { return Ok(()) };
         if now >= health.silent_at() && health::may_become_unknown(&node) {
             let was_ready = health::ready(&node).is_some_and(|ready| ready.status == "True");
@@ -180,6 +165,9 @@ impl Controller {
         self.sync_taints_and_labels(&node, now)?;
         if ready.is_some_and(|ready| ready != "True") {
             self.make_pods_unready(name, now)?;
+        }
+        if let Some(health) = self.nodes.get_mut(name) {
+            health.news = false;
         }
         Ok(())
     }

@@ -75,7 +75,9 @@ pub(super) fn of_pool(old: &NodePool, new: &NodePool) -> bool {
 /// Whether a budget holds other pods, or lets more or fewer of them go.
 pub(super) fn of_budget(old: &PodDisruptionBudget, new: &PodDisruptionBudget) -> bool {
     let allowed = |pdb: &PodDisruptionBudget| pdb.status.as_ref().map(|s| s.disruptions_allowed);
-    of_metadata(&old.metadata, &new.metadata) || old.spec != new.spec || allowed(old) != allowed(new)
+    of_metadata(&old.metadata, &new.metadata)
+        || old.spec != new.spec
+        || allowed(old) != allowed(new)
 }
 
 /// The status without what changes by itself.
@@ -141,7 +143,8 @@ mod tests {
         let set = |replicas: i32, ready: i32| -> ReplicaSet {
             let spec = serde_json::json!({"replicas": replicas, "selector": {}});
             let status = serde_json::json!({"replicas": ready, "readyReplicas": ready});
-            let set = serde_json::json!({"metadata": {"name": "a"}, "spec": spec, "status": status});
+            let set =
+                serde_json::json!({"metadata": {"name": "a"}, "spec": spec, "status": status});
             serde_json::from_value(set).expect("it is a set")
         };
         assert!(!of_replica_set(&set(3, 0), &set(3, 3)));

@@ -97,7 +97,10 @@ fn counted(claim: Option<&NodeClaim>) -> impl PartialEq + use<> {
     let launch = status.map(|status| {
         let conditions = status.conditions.iter();
         let of_launch = |c: &&Condition| matches!(c.type_.as_str(), "Launched" | "Registered");
-        conditions.filter(of_launch).map(|c| (c.type_.clone(), c.status.clone())).collect::<Vec<_>>()
+        conditions
+            .filter(of_launch)
+            .map(|c| (c.type_.clone(), c.status.clone()))
+            .collect::<Vec<_>>()
     });
     let is_going = claim.map(|claim| claim.metadata.deletion_timestamp.is_some());
     let labels = claim.map(|claim| claim.labels().clone());

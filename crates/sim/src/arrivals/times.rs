@@ -286,7 +286,7 @@ mod tests {
         let (from, until) = (at("2026-01-05T00:00:00Z"), at("2026-02-04T00:00:00Z"));
         let poisson = |text: &str| {
             let poisson: Poisson = serde_saphyr::from_str(text).unwrap();
-            Times::poisson(&poisson, from, until, draws()).unwrap_err().to_string()
+            format!("{:#}", Times::poisson(&poisson, from, until, draws()).unwrap_err())
         };
         assert!(poisson("{perHour: 1e9}").contains("more than can be simulated"));
         assert!(poisson("{perHour: -1}").contains("poisson.perHour: -1 is no rate"));

@@ -150,6 +150,28 @@ async fn tables_name_their_columns_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leases_that_are_kept_are_seen_to_be_renewed() {
+    let service = service();
+    let cluster = service.cluster();
+    let kind = cluster.kind("", "namespaces").unwrap();
+    let namespace = json!({"metadata": {"name": "kube-node-lease"}});
+    cluster.create_object(&kind, "", namespace, Default::default()).unwrap();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    let lease = json!({"metadata": {"name": "n1"}, "spec": {"holderIdentity": "n1"}});
+    assert_eq!(ask(&service, "POST", leases, lease).await.0, 201);
+    cluster.keep_lease("n1", cluster.clock().now());
+    cluster.clock().sleep(std::time::Duration::from_secs(25)).await;
+    let renewed = |lease: &Value| lease["spec"]["renewTime"].as_str().unwrap_or("never").to_owned();
+    let (_, list) = ask(&service, "GET", leases, "").await;
+    assert_eq!(renewed(&list["items"][0]), "2026-01-01T00:00:20.000000Z");
+    let mut stream = watch(&service, &format!("{leases}?watch=true"), "*/*").await;
+    let seen = events(&mut stream, 4).await;
+    let times: Vec<String> = seen.iter().map(|event| renewed(&event["object"])).collect();
+    assert_eq!(times, ["20", "30", "40", "50"].map(|s| format!("2026-01-01T00:00:{s}.000000Z")));
+    assert_eq!(cluster.clock().now().to_string(), "2026-01-01T00:00:50Z");
+}
+
+#[tokio::test(start_paused = true)]
 async fn closing_ends_watches() {
     let service = service();
     let mut stream = watch(&service, &format!("{PODS}?watch=true"), "*/*").await;

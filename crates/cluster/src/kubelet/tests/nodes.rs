@@ -36,15 +36,23 @@ async fn a_node_becomes_ready_and_says_so() {
 async fn an_idle_node_writes_a_lease_in_ten_seconds_and_a_status_in_five_minutes() {
     let cluster = cluster();
     ready_node(&cluster).await;
-    let mut leases = cluster.informer::<Lease>();
-    let mut nodes = cluster.informer::<Node>();
-    let mut drain = || {
-        let leases = std::iter::from_fn(|| leases.try_next()).count();
-        (leases, std::iter::from_fn(|| nodes.try_next()).count())
+    let renewed = || {
+        let lease = cluster.get::<Lease>("kube-node-lease", "n1").unwrap();
+        lease.spec.clone().unwrap().renew_time.unwrap().0
     };
+    let mut nodes = cluster.informer::<Node>();
+    let mut drain = || std::iter::from_fn(|| nodes.try_next()).count();
     drain();
+    let before = renewed();
     wait(&cluster, 300.0).await;
-    assert_eq!(drain(), (30, 1));
+    assert_eq!(drain(), 1);
+    assert_eq!(renewed().duration_since(before).as_secs(), 300);
+    wait(&cluster, 9.9).await;
+    assert_eq!(renewed().duration_since(before).as_secs() % 10, 0);
+    let revision = cluster.store().revision();
+    wait(&cluster, 120.0).await;
+    assert_eq!(cluster.store().revision(), revision, "nobody looks");
+    assert!(cluster.clock().now().duration_since(renewed()).as_secs() < 10);
     let lease = cluster.get::<Lease>("kube-node-lease", "n1").unwrap().spec.clone().unwrap();
     assert_eq!(lease.holder_identity.as_deref(), Some("n1"));
     assert_eq!(lease.lease_duration_seconds, Some(40));
@@ -55,6 +63,30 @@ async fn an_idle_node_writes_a_lease_in_ten_seconds_and_a_status_in_five_minutes
     let revision = cluster.store().revision();
     wait(&cluster, 3600.0).await;
     assert_eq!(cluster.store().revision(), revision, "without nodes nothing is written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_deleted_comes_back_at_the_next_beat_and_a_dead_node_renews_none() {
+    let cluster = cluster();
+    ready_node(&cluster).await;
+    let renewed = || {
+        let lease = cluster.get::<Lease>("kube-node-lease", "n1")?;
+        Some(lease.spec.clone()?.renew_time?.0)
+    };
+    let options = DeleteOptions::default();
+    cluster.delete::<Lease>("kube-node-lease", "n1", &options).unwrap();
+    wait(&cluster, 0.1).await;
+    assert_eq!(renewed(), None);
+    wait(&cluster, 10.0).await;
+    let first = renewed().unwrap();
+    wait(&cluster, 20.0).await;
+    assert_eq!(renewed().unwrap().duration_since(first).as_secs(), 20);
+    let unmark = |node: &mut Node| node.metadata.annotations = None;
+    cluster.modify::<Node>("", "n1", unmark).unwrap();
+    wait(&cluster, 0.1).await;
+    let last = renewed();
+    wait(&cluster, 60.0).await;
+    assert_eq!(renewed(), last);
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,9 +82,7 @@ impl Past {
         let stable = self.stabilized(&up, &down, current, wanted, now);
         self.wanted.push((now, wanted));
         let able = match stable {
-            _ if stable == wanted => {
-                ("ReadyForNewScale", "recommended size matches current size")
-            }
+            _ if stable == wanted => ("ReadyForNewScale", "recommended size matches current size"),
             _ if stable > wanted => (
                 "ScaleDownStabilized",
                 "recent recommendations were higher than current one, applying the highest recent \
@@ -102,9 +100,23 @@ impl Past {
                 if stable <= limit.min(most) {
                     (stable, WITHIN)
                 } else if most > limit {
-                    (limit, (true, "ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate"))
+                    (
+                        limit,
+                        (
+                            true,
+                            "ScaleUpLimit",
+                            "the desired replica count is increasing faster than the maximum scale rate",
+                        ),
+                    )
                 } else {
-                    (most, (true, "TooManyReplicas", "the desired replica count is more than the maximum replica count"))
+                    (
+                        most,
+                        (
+                            true,
+                            "TooManyReplicas",
+                            "the desired replica count is more than the maximum replica count",
+                        ),
+                    )
                 }
             }
             _ if stable < current => {
@@ -112,9 +124,23 @@ impl Past {
                 if stable >= limit.max(least) {
                     (stable, WITHIN)
                 } else if least < limit {
-                    (limit, (true, "ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"))
+                    (
+                        limit,
+                        (
+                            true,
+                            "ScaleDownLimit",
+                            "the desired replica count is decreasing faster than the maximum scale rate",
+                        ),
+                    )
                 } else {
-                    (least, (true, "TooFewReplicas", "the desired replica count is less than the minimum replica count"))
+                    (
+                        least,
+                        (
+                            true,
+                            "TooFewReplicas",
+                            "the desired replica count is less than the minimum replica count",
+                        ),
+                    )
                 }
             }
             _ => (stable, WITHIN),
@@ -129,7 +155,14 @@ impl Past {
 
     /// Not below what was wanted within the window of scaling down, nor above what was wanted within
     /// that of scaling up.
-    fn stabilized(&self, up: &Rules, down: &Rules, current: i64, wanted: i64, now: Timestamp) -> i64 {
+    fn stabilized(
+        &self,
+        up: &Rules,
+        down: &Rules,
+        current: i64,
+        wanted: i64,
+        now: Timestamp,
+    ) -> i64 {
         let within = |window: SignedDuration| {
             let lately = move |(at, _): &&(Timestamp, i64)| now.duration_since(*at) < window;
             self.wanted.iter().filter(lately).map(|(_, wanted)| *wanted)
@@ -249,7 +282,10 @@ mod tests {
         let (_, limits) = past.allowed(&spec, 19, 30, at(15));
         assert_eq!(limits.limited.1, "TooManyReplicas");
         let (_, limits) = past.allowed(&spec, 19, 3, at(30));
-        assert_eq!((limits.limited.1, limits.able.0), ("DesiredWithinRange", "ScaleDownStabilized"));
+        assert_eq!(
+            (limits.limited.1, limits.able.0),
+            ("DesiredWithinRange", "ScaleDownStabilized")
+        );
         let (next, limits) = past.allowed(&spec, 3, 1, at(3_000));
         assert_eq!((next, limits.limited.1), (2, "TooFewReplicas"));
     }

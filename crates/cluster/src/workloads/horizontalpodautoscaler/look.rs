@@ -85,7 +85,9 @@ impl<'a> Look<'a> {
         let (kind, target) = match self.target() {
             Ok(found) => found,
             Err(why) => {
-                let why = format!("the HPA controller was unable to get the target's current scale: {why}");
+                let why = format!(
+                    "the HPA controller was unable to get the target's current scale: {why}"
+                );
                 self.warn("FailedGetScale", &why);
                 self.condition("AbleToScale", false, "FailedGetScale", &why);
                 return Ok(());
@@ -158,10 +160,9 @@ impl<'a> Look<'a> {
         let group = version.split_once('/').map_or("", |(group, _)| group);
         let served = |kind: &&Arc<Kind>| kind.group == group && kind.kind == reference.kind;
         let kinds = self.cluster.kinds();
-        let kind = kinds
-            .iter()
-            .find(served)
-            .ok_or_else(|| format!("no matches for kind {:?} in group {group:?}", reference.kind))?;
+        let kind = kinds.iter().find(served).ok_or_else(|| {
+            format!("no matches for kind {:?} in group {group:?}", reference.kind)
+        })?;
         let custom = kind.custom.as_ref().is_some_and(|custom| custom.scale.is_some());
         if !kind.scale && !custom {
             return Err(format!("{} has no scale", kind.plural));

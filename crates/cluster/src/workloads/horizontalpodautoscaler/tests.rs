@@ -18,21 +18,32 @@ async fn start(load: Value, metrics: Value) -> Cluster {
     tokio::spawn(replicaset::run(cluster.clone()));
     let container = json!({"name": "c", "image": "i",
         "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}});
-    let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}});
-    create(&cluster, "apps", "deployments", json!({
-        "metadata": {"name": "web", "annotations": load},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template},
-    }));
+    let template =
+        json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}});
+    create(
+        &cluster,
+        "apps",
+        "deployments",
+        json!({
+            "metadata": {"name": "web", "annotations": load},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template},
+        }),
+    );
     pass(&cluster, 1).await;
     make_all_ready(&cluster);
     pass(&cluster, 1).await;
-    create(&cluster, "autoscaling", "horizontalpodautoscalers", json!({
-        "metadata": {"name": "web"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "minReplicas": 2, "maxReplicas": 10, "metrics": metrics,
-        },
-    }));
+    create(
+        &cluster,
+        "autoscaling",
+        "horizontalpodautoscalers",
+        json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "minReplicas": 2, "maxReplicas": 10, "metrics": metrics,
+            },
+        }),
+    );
     cluster
 }
 
@@ -54,7 +65,8 @@ fn condition(cluster: &Cluster, name: &str) -> String {
     let conditions = field(cluster, HPA, "/status/conditions");
     let all = conditions.as_array().cloned().unwrap_or_default();
     let found = all.iter().find(|condition| condition["type"] == name);
-    let text = |field: &str| found.and_then(|found| found[field].as_str()).unwrap_or("?").to_owned();
+    let text =
+        |field: &str| found.and_then(|found| found[field].as_str()).unwrap_or("?").to_owned();
     format!("{} {}: {}", text("status"), text("reason"), text("message"))
 }
 
@@ -63,12 +75,15 @@ async fn replicas_follow_the_load_up_at_once_and_down_after_five_minutes() {
     let cluster = start(load("500m"), cpu(50)).await;
     pass(&cluster, 0).await;
     assert_eq!(replicas(&cluster), 2, "half a core for one core that is asked for");
-    assert_eq!(field(&cluster, HPA, "/status/currentMetrics/0/resource/current"),
-        json!({"averageUtilization": 50, "averageValue": "250m"}));
+    assert_eq!(
+        field(&cluster, HPA, "/status/currentMetrics/0/resource/current"),
+        json!({"averageUtilization": 50, "averageValue": "250m"})
+    );
     set(&cluster, WEB, "/metadata/annotations", load("1500m"));
     pass(&cluster, 15).await;
     assert_eq!(replicas(&cluster), 6);
-    let above = "New size: 6; reason: cpu resource utilization (percentage of request) above target";
+    let above =
+        "New size: 6; reason: cpu resource utilization (percentage of request) above target";
     assert!(told(&cluster).contains(&format!("SuccessfulRescale {above}")), "{:?}", told(&cluster));
     make_all_ready(&cluster);
     set(&cluster, WEB, "/metadata/annotations", load("100m"));

@@ -15,9 +15,13 @@ pub(super) struct Health {
     heard: Timestamp,
     heartbeat: Option<Timestamp>,
     renewed: Option<Timestamp>,
+    /// When its lease was last looked at.
+    looked: Timestamp,
     grace: SignedDuration,
     /// Status of its `Ready` condition.
     pub(super) ready: Option<String>,
+    /// Whether something has happened since it was last looked at.
+    pub(super) news: bool,
 }
 
 impl Health {
@@ -27,8 +31,10 @@ impl Health {
             heard: node.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0),
             heartbeat: None,
             renewed: None,
+            looked: now,
             grace: STARTUP_GRACE,
             ready: None,
+            news: true,
         };
         health.observe(node, now);
         health
@@ -36,6 +42,7 @@ impl Health {
 
     /// The node was written.
     pub(super) fn observe(&mut self, node: &Node, now: Timestamp) {
+        self.news = true;
         let Some(ready) = ready(node) else { return };
         self.ready = Some(ready.status.clone());
         let heartbeat = ready.last_heartbeat_time.as_ref().map(|time| time.0);
@@ -46,12 +53,15 @@ impl Health {
         self.grace = GRACE;
     }
 
-    /// Its lease was written.
+    /// Its lease is looked at: it was last renewed `at`, by the clock of whoever did.
     pub(super) fn renewed(&mut self, at: Option<Timestamp>, now: Timestamp) {
-        if at > self.renewed {
-            self.renewed = at;
-            self.heard = now;
+        if let Some(at) = at.filter(|_| at > self.renewed) {
+            // A clock that is wrong tells only that it was, since the last look.
+            let is_right = self.looked <= at && at <= now;
+            self.heard = self.heard.max(if is_right { at } else { now });
+            self.renewed = Some(at);
         }
+        self.looked = now;
     }
 
     /// When it will have been silent for too long.
