@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aerostat_engine::pod::Pod;
+use aerostat_engine::pod::{Owner, Pod};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -32,6 +32,12 @@ pub(crate) fn of(index: &Index) -> Vec<Arc<Pod>> {
         let defaults = defaults(index, &namespace);
         spec.iter_mut().for_each(|spec| fill_in(spec, &defaults));
         let mut pod = Pod::from_k8s(&core::Pod { metadata, spec, status: None }).ok()?;
+        // By its owner it is known where it runs already.
+        pod.owner = Some(Owner {
+            kind: "DaemonSet".to_owned(),
+            name: set.name_any(),
+            uid: set.uid().unwrap_or_default(),
+        });
         if let Some(sibling) = set.metadata.uid.as_deref().and_then(newest) {
             pod.requests = sibling.requests.clone();
             pod.scored = sibling.scored.clone();

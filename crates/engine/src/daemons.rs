@@ -6,7 +6,7 @@ use crate::pod::Pod;
 use crate::predicates;
 use crate::snapshot::StateNode;
 
-/// The daemons that will run on a machine and do not yet.
+/// The daemons that will run on a machine and do not yet: a daemon is told from others by its owner.
 pub(crate) fn missing<'a>(
     daemons: &'a [Arc<Pod>],
     state: &StateNode,
@@ -17,8 +17,11 @@ pub(crate) fn missing<'a>(
     let runs_there = |daemon: &Pod| {
         predicates::place(&daemon.constraints, name, &node.labels, &node.taints).is_none()
     };
-    let uid = |pod: &Pod| pod.owner.as_ref().map(|owner| owner.uid.clone());
-    let is_there = |daemon: &Pod| bound.iter().any(|pod| uid(pod) == uid(daemon));
+    let is_there = |daemon: &Pod| {
+        let owner = daemon.owner.as_ref().map(|owner| &owner.uid);
+        let mut owners = bound.iter().filter_map(|pod| Some(&pod.owner.as_ref()?.uid));
+        owners.any(|uid| owner == Some(uid))
+    };
     let missing = daemons.iter().filter(|daemon| runs_there(daemon) && !is_there(daemon));
     missing.collect()
 }
