@@ -34,6 +34,7 @@ use self::departure::Movers;
 use self::rehearsal::{Rehearsal, rehearse};
 use crate::budgets;
 use crate::plan::{Command, Nomination, Termination};
+use crate::pod::Pod;
 use crate::provisioning::Provisioning;
 use crate::report::{Blocker, Kept, PoolProblem};
 use crate::residents::Residents;
@@ -54,6 +55,8 @@ pub(crate) const REQUESTED: &str = "Requested";
 const REHEARSALS: usize = 3;
 /// For how long a new pod may go unseen by the scheduler; machines stay while there is one.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(10);
+/// The same for machines that are empty and that it fits on: the scheduler may be behind.
+const UNSEEN_THAT_FITS: SignedDuration = SignedDuration::from_secs(60);
 
 /// What decisions about disruption look at.
 pub(crate) struct Scene<'a> {
@@ -169,15 +172,25 @@ fn replace_outdated(scene: &Scene<'_>, going: &[Termination], found: &mut Disrup
     }
 }
 
+/// New pods that the scheduler has not looked at, each with the time until which it may not have:
+/// whoever is not looked at by then may belong to a scheduler that never will.
+fn unseen(
+    snapshot: &Snapshot,
+    patience: SignedDuration,
+    now: Timestamp,
+) -> impl Iterator<Item = (&Pod, Timestamp)> {
+    let unseen = snapshot.pods.iter().map(|pod| &**pod).filter(|pod| {
+        let settled = pod.node.is_some() || pod.unschedulable_since.is_some();
+        !(settled || pod.nominated_node.is_some() || pod.deleting || pod.terminal || pod.gated)
+    });
+    let until = move |pod: &Pod| pod.created.checked_add(patience).unwrap_or(Timestamp::MAX);
+    unseen.map(move |pod| (pod, until(pod))).filter(move |(_, until)| *until > now)
+}
+
 impl Scene<'_> {
     /// Whether nothing else is going on that machines may be needed for.
     fn is_calm(&self, found: &mut Disruption) -> bool {
-        let unseen = self.snapshot.pods.iter().filter(|pod| {
-            let settled = pod.node.is_some() || pod.unschedulable_since.is_some();
-            !(settled || pod.nominated_node.is_some() || pod.deleting || pod.terminal || pod.gated)
-        });
-        let seen = |created: Timestamp| created.checked_add(UNSEEN).unwrap_or(Timestamp::MAX);
-        let last = unseen.map(|pod| seen(pod.created)).filter(|at| *at > self.now).max();
+        let last = unseen(self.snapshot, UNSEEN, self.now).map(|(_, until)| until).max();
         last.into_iter().for_each(|at| found.look_again(at));
         let provisioning = &self.provisioning;
         last.is_none() && provisioning.launches.is_empty() && provisioning.waiting.is_empty()

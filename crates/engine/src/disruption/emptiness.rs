@@ -10,6 +10,7 @@ use aerostat_api::{Duration, labels};
 use jiff::{SignedDuration, Timestamp};
 
 use super::candidates::is_up;
+use super::{UNSEEN_THAT_FITS, unseen};
 use crate::budgets;
 use crate::cost::Price;
 use crate::plan::Termination;
@@ -43,7 +44,7 @@ pub(crate) fn emptiness(
     let mut found = Emptiness::default();
     let pools: BTreeMap<&str, &Pool> =
         snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool)).collect();
-    let unseen: Vec<&Pod> = unseen(snapshot).collect();
+    let unseen: Vec<(&Pod, Timestamp)> = unseen(snapshot, UNSEEN_THAT_FITS, now).collect();
     let mut candidates: BTreeMap<&str, Vec<(&StateNode, &str)>> = BTreeMap::new();
     for state in &snapshot.nodes {
         let (Some(claim), Some(pool)) = (state.claim.as_deref(), state.pool.as_deref()) else {
@@ -53,10 +54,11 @@ pub(crate) fn emptiness(
         let Some(pool) = dynamic else { continue };
         let waits = snapshot.settings.waits.validation;
         let Some(due) = due(state, pool, waits, residents) else { continue };
-        let is_promised = expecting.contains(&state.node.name)
-            || !residents.nominated(state).is_empty()
-            || unseen.iter().any(|pod| fits(pod, state, residents));
-        let until = state.nominated_until.filter(|until| *until > now);
+        let is_promised =
+            expecting.contains(&state.node.name) || !residents.nominated(state).is_empty();
+        let coming = unseen.iter().filter(|(pod, _)| fits(pod, state, residents));
+        let until = coming.map(|(_, until)| *until).chain(state.nominated_until).max();
+        let until = until.filter(|until| *until > now);
         if due > now {
             found.look_again(due);
         } else if let Some(blocker) = blocked(state, residents, now) {
@@ -153,16 +155,6 @@ pub(crate) fn is_protected(pod: &Pod, now: Timestamp) -> bool {
     let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
     let ends = |started: Timestamp| started.checked_add(length).unwrap_or(Timestamp::MAX);
     !length.is_zero() && pod.started.is_none_or(|started| now < ends(started))
-}
-
-/// Pods that the scheduler has not looked at yet.
-fn unseen(snapshot: &Snapshot) -> impl Iterator<Item = &Pod> {
-    snapshot.pods.iter().map(|pod| &**pod).filter(|pod| {
-        pod.node.is_none()
-            && pod.nominated_node.is_none()
-            && pod.unschedulable_since.is_none()
-            && !(pod.deleting || pod.terminal || pod.gated)
-    })
 }
 
 /// Whether a pod could go on an empty node.
