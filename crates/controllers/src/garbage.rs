@@ -15,7 +15,6 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 
-use crate::conditions::is_true;
 use crate::context::{Context, Error, gone_is_fine};
 use crate::drain;
 use crate::lifecycle::{self, Cause};
@@ -57,14 +56,10 @@ async fn collect(context: &Context) -> Result<(), Error> {
 
 /// Whether a registered claim has lost its machine.
 fn is_lost(context: &Context, claim: &NodeClaim, running: &BTreeSet<&str>) -> bool {
-    let Some(status) = &claim.status else { return false };
-    let Some(id) = status.provider_id.as_deref() else { return false };
-    // A node that reports is there, whatever the list says.
-    let reports = || context.index().nodes_of(id).iter().any(|node| drain::is_ready(node));
+    let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
     claim.metadata.deletion_timestamp.is_none()
-        && is_true(&status.conditions, "Registered")
-        && !running.contains(id)
-        && !reports()
+        && id.is_some_and(|id| !running.contains(id))
+        && lifecycle::is_silent(&context.index(), claim)
 }
 
 /// Ends a machine that no claim has ordered, or whose claim is no more.

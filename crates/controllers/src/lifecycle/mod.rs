@@ -19,9 +19,11 @@ mod liveness;
 mod quiet;
 mod registration;
 mod repair;
+mod silence;
 
 pub(crate) use deletion::{Cause, delete};
 pub(crate) use end::{POLL, machine_is_gone};
+pub(crate) use silence::is_silent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +129,11 @@ async fn reconcile(context: &Context, name: String) -> Outcome {
         }
         None if is_ill => {
             repair::replace(context, &claim).await?;
+            Ok(None)
+        }
+        None if silence::has_lost_its_machine(context, &claim).await? => {
+            silence::end_what_was_launched(context, &claim).await?;
+            delete(context, &claim, Cause::GarbageCollected).await?;
             Ok(None)
         }
         None => Ok(waits.into_iter().min()),
