@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::config::Config;
+use crate::{leader, process};
 
 /// What a world is made of.
 pub struct WorldOptions {
@@ -54,6 +55,7 @@ pub struct World {
     /// serves documents from it.
     context: Arc<Mutex<Weak<Context>>>,
     settings: Settings,
+    flavor: Flavor,
     sender: UnboundedSender<Decision>,
     decisions: Option<UnboundedReceiver<Decision>>,
 }
@@ -71,6 +73,18 @@ impl World {
         Ok(world)
     }
 
+    /// Tells clients of Karpenter where the controllers are, if the provider is Karpenter's own.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster refuses lease or pod: a fault of this program.
+    pub fn announce_controllers(&self) -> Result<(), Status> {
+        if self.flavor == Flavor::Kwok {
+            leader::announce(&self.cluster)?;
+        }
+        Ok(())
+    }
+
     /// The same without controllers: a cluster for another autoscaler.
     ///
     /// # Errors
@@ -78,7 +92,8 @@ impl World {
     /// As [`World::start`].
     pub fn without_controllers(options: WorldOptions) -> Result<Self, Status> {
         let WorldOptions { clock, seed, region, config, ca, mut settings } = options;
-        if region.flavor == Flavor::Kwok {
+        let flavor = region.flavor;
+        if flavor == Flavor::Kwok {
             // Nobody asks a fee for machines that do not exist.
             settings.fee = 0.0;
         }
@@ -117,6 +132,7 @@ impl World {
             controllers: JoinSet::new(),
             context,
             settings,
+            flavor,
             sender,
             decisions: Some(decisions),
         })
@@ -159,14 +175,16 @@ impl World {
 }
 
 /// What the controllers say of `namespaces/NAMESPACE/pods/NAME` or `nodes/NAME`, and their
-/// `metrics`.
+/// `metrics`; those also as the port of their pod.
 fn document(context: &Mutex<Weak<Context>>, path: &str) -> Result<Value, Status> {
     let context = context.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["metrics"] => {
-            let render =
-                |context: Arc<Context>| Value::String(context.metrics().render(&context.index()));
+        ["metrics"] | ["proxy", leader::NAMESPACE, leader::POD, leader::METRICS, "metrics"] => {
+            let render = |context: Arc<Context>| {
+                let text = context.metrics().render(&context.index());
+                Value::String(text + &process::metrics())
+            };
             let gone = || Status::new(503, "ServiceUnavailable", "no controllers run".to_owned());
             context.upgrade().map(render).ok_or_else(gone)
         }

@@ -34,7 +34,7 @@ async fn serve(world: &World, args: &Args) -> anyhow::Result<Ended> {
     let port = listener.local_addr().context("the listening socket has no address")?.port();
     let credentials = Credentials::generate().context("certificates cannot be made")?;
     let place = Place::new(args.kubeconfig.as_deref(), false, port)?;
-    let server = Server::start(world.service.clone(), listener, &credentials)
+    let server = Server::start(world.service.clone(), listener, &credentials, None)
         .context("the API server cannot be started")?;
     place.write(&server.url(), &credentials)?;
     notice.iter().for_each(|notice| eprintln!("notice: {notice}"));

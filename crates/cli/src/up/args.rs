@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use aerostat_cluster::http::faults::Share;
 use aerostat_provider::catalog::Flavor;
 use clap::ValueEnum;
 
@@ -64,6 +65,12 @@ pub struct Args {
     /// How long machines, images and containers take: a YAML file, see docs/simulation.md.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// To try clients with: this share of the API's requests, 5% for example, is not carried out
+    /// but answered with a conflict, with "too many requests", or with a closed connection; those of
+    /// Aerostat's own controllers too.
+    #[arg(long, value_name = "SHARE")]
+    pub api_faults: Option<Share>,
 
     /// How to tell what happens.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]

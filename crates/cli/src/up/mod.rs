@@ -4,12 +4,15 @@ mod args;
 
 use std::process::ExitCode;
 
-use aerostat_clock::Clock;
+use aerostat_clock::{Clock, Seeds};
+use aerostat_cluster::http::faults::Faults;
 use aerostat_cluster::serve::{Credentials, Server};
 use aerostat_sim::manifest::{self, Manifest};
 use aerostat_sim::world::{World, WorldOptions};
 use aerostat_sim::{Config, story};
 use anyhow::Context;
+use kube::Client;
+use tower::Layer;
 
 use crate::local::{self, Place, exit_code, interrupted, spawn};
 use crate::print::{Printer, Ready};
@@ -53,16 +56,20 @@ async fn up(args: Args) -> anyhow::Result<ExitCode> {
     let ca = credentials.authority().to_owned();
     let settings = args.planner.settings();
     let options = WorldOptions { clock, seed, region, config, ca, settings };
-    let world = if args.no_controllers {
-        World::without_controllers(options)
-    } else {
-        World::start(options)
-    };
-    let mut world = world.context("the cluster cannot be set up")?;
+    let faults = args.api_faults.map(|share| Faults::new(share, &Seeds::new(seed)));
+    let mut world = World::without_controllers(options).context("the cluster cannot be set up")?;
+    if !args.no_controllers {
+        let client = match &faults {
+            Some(faults) => Client::new(faults.layer(world.service.clone()), "default"),
+            None => world.client.clone(),
+        };
+        world.restart_controllers(client);
+        world.announce_controllers().context("the controllers cannot be announced")?;
+    }
     for manifest in &manifests {
         manifest.check(&world.cluster, &manifests)?;
     }
-    let server = Server::start(world.service.clone(), listener, &credentials)
+    let server = Server::start(world.service.clone(), listener, &credentials, faults)
         .context("the API server cannot be started")?;
     let url = server.url();
     place.write(&url, &credentials)?;

@@ -22,12 +22,14 @@
 //! | `present`, `reply` | objects as JSON, YAML, tables or metadata; responses |
 //! | `subresource`, `reviews` | binding, eviction, scale and others; access reviews |
 //! | `discovery`, `openapi` | what is served |
+//! | [`faults`] | a layer before it that fails now and then, to try clients with |
 
 mod apply;
 mod body;
 mod decode;
 mod delete;
 mod discovery;
+pub mod faults;
 mod list;
 mod negotiate;
 mod openapi;
@@ -194,16 +196,19 @@ fn route(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
 /// A document that is no part of Kubernetes' API.
 fn document(call: &Call<'_>) -> Result<Response<ResponseBody>, Status> {
     let rest = call.head.uri.path().strip_prefix(DOCUMENTS);
-    let (Some(rest), Some(documents)) = (rest, call.service.0.documents.get()) else {
-        return Ok(reply::not_found());
-    };
+    rest.and_then(|rest| document_at(call, rest)).unwrap_or_else(|| Ok(reply::not_found()))
+}
+
+/// The document at a path; `None` if there are no documents.
+fn document_at(call: &Call<'_>, path: &str) -> Option<Result<Response<ResponseBody>, Status>> {
+    let documents = call.service.0.documents.get()?;
     if !matches!(call.head.method, Method::GET | Method::HEAD) {
-        return Err(method_not_allowed());
+        return Some(Err(method_not_allowed()));
     }
-    Ok(match documents(rest)? {
+    Some(documents(path).map(|document| match document {
         Value::String(text) => reply::text(200, text),
         value => reply::json(200, &value),
-    })
+    }))
 }
 
 /// What someone gets who is not let in.

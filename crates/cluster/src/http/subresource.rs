@@ -46,7 +46,8 @@ pub(super) fn handle(
             only(call, &Method::POST, || token(call, served, target, name))
         }
         ("", "namespaces", "finalize") => only(call, &Method::PUT, || finalize(call, served, name)),
-        ("", "pods", "log" | "exec" | "attach" | "portforward" | "proxy") => {
+        ("", "pods", "proxy") => proxy(call, served, target, name),
+        ("", "pods", "log" | "exec" | "attach" | "portforward") => {
             call.service.cluster().get_object(kind, &target.namespace, name)?;
             Err(Status::not_implemented(format!(
                 "pods {name:?}: {subresource} is not available: \
@@ -67,6 +68,33 @@ pub(super) fn handle(
         }
         _ => Ok(reply::not_found()),
     }
+}
+
+/// A document that stands for what a pod would serve: `pods/http:NAME:8080/proxy/metrics`.
+fn proxy(
+    call: &Call<'_>,
+    served: &Served,
+    target: &Target,
+    name: &str,
+) -> Result<Response<ResponseBody>, Status> {
+    let parts: Vec<&str> = name.split(':').collect();
+    let (pod, port) = match parts.as_slice() {
+        [_, pod, port] | [pod, port] => (*pod, *port),
+        _ => (name, ""),
+    };
+    call.service.cluster().get_object(&served.kind, &target.namespace, pod)?;
+    // Behind api, version, namespaces, namespace, pods, name and proxy.
+    let segments = call.head.uri.path().trim_matches('/').split('/').skip(7);
+    let rest = segments.collect::<Vec<_>>().join("/");
+    match super::document_at(call, &format!("proxy/{}/{pod}/{port}/{rest}", target.namespace)) {
+        Some(Err(status)) if status.code == 404 => {}
+        Some(answer) => return answer,
+        None => {}
+    }
+    Err(Status::not_implemented(format!(
+        "pods {pod:?}: proxy is not available: \
+         the pod runs on a simulated node, where no container is executed"
+    )))
 }
 
 fn only(

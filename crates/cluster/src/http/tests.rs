@@ -20,6 +20,7 @@ use crate::registry::{Cluster, Options};
 
 mod apply;
 mod discovery;
+mod faults;
 mod subresources;
 mod watches;
 

@@ -12,13 +12,13 @@ pub mod kubeconfig;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -29,10 +29,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 
 pub use credentials::{Credentials, Error};
 
+use crate::http::faults::{Closed, Faults, Faulty, FaultyBody};
 use crate::http::{ResponseBody, Service};
 
 /// How long a client may take over its side of the TLS handshake.
@@ -55,6 +56,7 @@ pub struct Server {
 /// What connections share.
 struct Shared {
     service: Service,
+    faults: Option<Faults>,
     tls: TlsAcceptor,
     token: String,
     http: auto::Builder<TokioExecutor>,
@@ -62,7 +64,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Serves `service` on `listener`.
+    /// Serves `service` on `listener`, with `faults` if clients are to be tried.
     ///
     /// # Errors
     ///
@@ -71,6 +73,7 @@ impl Server {
         service: Service,
         listener: TcpListener,
         credentials: &Credentials,
+        faults: Option<Faults>,
     ) -> Result<Self, Error> {
         let address = listener.local_addr()?;
         let stopping = watch::Sender::new(false);
@@ -79,6 +82,7 @@ impl Server {
         http.http2().timer(TokioTimer::new()).keep_alive_interval(PING);
         let shared = Shared {
             service,
+            faults,
             tls: TlsAcceptor::from(credentials.server_config()?),
             token: credentials.token().to_owned(),
             http,
@@ -172,11 +176,22 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) -> Result<(), Connec
     let certified = stream.get_ref().1.peer_certificates().is_some();
     let http = shared.http.clone();
     let mut stopping = shared.stopping.clone();
-    let service = service_fn(move |request| answer(request, shared.clone(), certified));
+    // Faults close whole connections, so each has its own.
+    let faulty = shared.faults.as_ref().map(|faults| faults.layer(shared.service.clone()));
+    let closed = faulty.as_ref().map(Faulty::closed);
+    let closed = async move {
+        match closed {
+            Some(closed) => closed.await,
+            None => std::future::pending().await,
+        }
+    };
+    let service =
+        service_fn(move |request| answer(request, shared.clone(), faulty.clone(), certified));
     let connection = http.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         biased;
+        () = closed => return Ok(()),
         result = connection.as_mut() => return result,
         () = stopped(&mut stopping) => {}
     }
@@ -187,16 +202,23 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) -> Result<(), Connec
 async fn answer(
     request: Request<Incoming>,
     shared: Arc<Shared>,
+    faulty: Option<Faulty<Service>>,
     certified: bool,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> Result<Response<Either<ResponseBody, FaultyBody>>, Closed> {
     let bearer = || {
         let header = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
         header.strip_prefix("Bearer ").map(str::trim)
     };
     let public = || PUBLIC.iter().any(|path| request.uri().path().starts_with(path));
     if certified || bearer().is_some_and(|token| token == shared.token) || public() {
-        shared.service.clone().oneshot(request).await
+        match faulty {
+            Some(faulty) => Ok(faulty.oneshot(request).await?.map(Either::Right)),
+            None => {
+                let answer = shared.service.clone().oneshot(request).await;
+                Ok(answer.unwrap_or_else(|never| match never {}).map(Either::Left))
+            }
+        }
     } else {
-        Ok(crate::http::unauthorized())
+        Ok(crate::http::unauthorized().map(Either::Left))
     }
 }

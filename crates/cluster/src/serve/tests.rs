@@ -23,6 +23,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::{Credentials, Server};
 use crate::http::Service;
+use crate::http::faults::Faults;
 use crate::registry::{Cluster, Options};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -34,6 +35,10 @@ struct Running {
 }
 
 async fn start() -> Running {
+    start_with(None).await
+}
+
+async fn start_with(faults: Option<Faults>) -> Running {
     let options = Options { clock: Clock::real(), seeds: Seeds::new(1) };
     let cluster = Cluster::new(&options);
     let namespaces = cluster.kind("", "namespaces").unwrap();
@@ -42,7 +47,7 @@ async fn start() -> Running {
     let service = Service::new(cluster);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let credentials = Credentials::generate().unwrap();
-    let server = Server::start(service.clone(), listener, &credentials).unwrap();
+    let server = Server::start(service.clone(), listener, &credentials, faults).unwrap();
     Running { service, server, credentials }
 }
 
@@ -206,4 +211,32 @@ async fn stopping_ends_watches_and_closes_the_door() {
     drop(sender);
     connection.await.unwrap().unwrap();
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_fault_closes_the_connection_with_all_that_is_on_it() {
+    let faults = Faults::new("50%".parse().unwrap(), &Seeds::new(1));
+    let running = start_with(Some(faults)).await;
+    // Until a watch is open on a connection that then fails.
+    for _ in 0..100 {
+        let stream = running.connect(true, b"h2").await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let request = |query: &str| {
+            let uri = format!("https://x{MAPS}{query}");
+            Request::get(uri).body(Full::<Bytes>::default()).unwrap()
+        };
+        let Ok(watch) = sender.send_request(request("?watch=true")).await else { continue };
+        if watch.status() != 200 {
+            continue;
+        }
+        while sender.send_request(request("")).await.is_ok() {}
+        assert!(watch.into_body().collect().await.is_err(), "the watch ends with an error");
+        let _ = connection.await.unwrap();
+        running.wait_for_watches(0).await;
+        running.server.stop().await;
+        return;
+    }
+    panic!("no watch was opened");
 }

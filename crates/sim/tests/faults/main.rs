@@ -6,6 +6,7 @@
 mod client;
 mod crashes;
 mod region;
+mod restless;
 mod seeds;
 mod steady;
 mod world;

@@ -1,7 +1,10 @@
 //! A small world.
 
+use std::sync::Arc;
+
 use aerostat_clock::Clock;
 use aerostat_engine::snapshot::Settings;
+use aerostat_provider::catalog::{Catalog, Region};
 use aerostat_sim::{World, WorldOptions};
 use jiff::Timestamp;
 
@@ -10,12 +13,22 @@ pub const START: &str = "2025-01-06T08:00:00Z";
 
 /// A world that begins now.
 pub fn start() -> World {
+    start_in(crate::region::even())
+}
+
+/// The same where Karpenter's KWOK provider sells its machines.
+pub fn start_kwok() -> World {
+    start_in(Catalog::kwok(None).unwrap().region("test-zone").unwrap())
+}
+
+fn start_in(region: Arc<Region>) -> World {
+    let flavor = region.flavor;
     let epoch: Timestamp = START.parse().unwrap();
     let options = WorldOptions {
         clock: Clock::simulated(epoch),
         seed: 1,
-        region: crate::region::even(),
-        config: aerostat_sim::Config::default(),
+        region,
+        config: aerostat_sim::Config::of(flavor),
         ca: String::new(),
         settings: Settings::default(),
     };

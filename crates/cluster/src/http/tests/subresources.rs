@@ -150,6 +150,29 @@ async fn what_needs_a_real_node_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_document_may_stand_for_what_a_pod_serves() {
+    let service = service();
+    running_pod(&service, "a", true).await;
+    service.serve_documents(Box::new(|path| match path {
+        "proxy/default/a/8080/metrics" => Ok(json!("up 1\n")),
+        "proxy/default/a/8080/broken" => Err(crate::Status::new(503, "ServiceUnavailable", "no")),
+        _ => Err(crate::Status::not_found("", "documents", path)),
+    }));
+    for (pod, path, code) in [
+        ("http:a:8080", "metrics", 200),
+        ("a:8080", "metrics", 200),
+        ("http:a:8080", "broken", 503),
+        ("a:8080", "else", 501),
+        ("a", "metrics", 501),
+        ("http:b:8080", "metrics", 404),
+    ] {
+        let uri = format!("{PODS}/{pod}/proxy/{path}");
+        assert_eq!(ask(&service, "GET", &uri, "").await.0, code, "{uri}");
+    }
+    assert_eq!(ask(&service, "POST", &format!("{PODS}/a:8080/proxy/metrics"), "{}").await.0, 405);
+}
+
+#[tokio::test(start_paused = true)]
 async fn access_is_granted_to_all_who_are_in() {
     let service = service();
     let uri = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
