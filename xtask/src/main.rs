@@ -19,8 +19,11 @@ usage: cargo xtask COMMAND
        [--case FILE] [--shrink]        one case of a file; the least that breaks the same rule
   mutate [NAME]                        breaks lines that keep clusters safe, one at a time: each must
                                        be caught by 200 seeds
-  e2e [FILE…] [--focus RE] [--skip RE]  Karpenter's own end-to-end suite (with Go) against
-      [--jobs N] [--release] [--check] `aerostat up`; writes docs/conformance.md, or checks it
+  e2e [FILE[:LINES]…] [--focus RE] [--skip RE]  Karpenter's own end-to-end suite (with Go) against
+      [--jobs N] [--runs N] [--release] `aerostat up`; writes docs/conformance.md, or checks it
+      [--api-faults P%] [--check]      (`basic` is the performance suite's; it and `capacitybuffer`
+                                       run only when they are named)
+  e2e --quick [--jobs N] [--check]     the specs that `test` runs too
   bench [--engine] [--write]           the benchmark tables, from a release build; of the planner
                                        alone; into docs/benchmarks.md
         [--peers [--pods N,N…]]        and Karpenter's own benchmark in the same run

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! go test -c ──> cache ──┐
-//! cargo build ───────────┴─> one cluster and one run a file ──> JSON report ──> docs/conformance.md
+//! cargo build ───────────┴─> one cluster and one run a part ──> JSON report ──> docs/conformance.md
 //! ```
 //!
 //! Nothing of the suite is copied: `tests/karpenter-e2e` is a Go module that requires it.
 
 mod binary;
 mod document;
+mod options;
+mod plan;
 mod report;
 mod run;
 
@@ -16,39 +18,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
+pub use binary::{Program, program};
 use document::Document;
+use options::Options;
+use plan::Part;
 use report::Spec;
 
-/// The suite's files, and how long one may take.
-const FILES: &[(&str, Duration)] = &[
-    ("capacitybuffer", minutes(60)),
-    ("chaos", minutes(20)),
-    ("drift", minutes(60)),
-    ("expiration", minutes(20)),
-    ("integration", minutes(40)),
-    ("nodeclaim", minutes(40)),
-    ("perf", minutes(30)),
-    ("staticcapacity", minutes(40)),
-    ("termination", minutes(40)),
-];
-
-const fn minutes(minutes: u64) -> Duration {
-    Duration::from_secs(60 * minutes)
-}
-
-/// What is asked for.
-struct Options {
-    files: Vec<(&'static str, Duration)>,
-    focus: Option<String>,
-    skip: Option<String>,
-    release: bool,
-    jobs: usize,
-    check: bool,
-}
+/// What came of each spec, once for each run.
+type Found = BTreeMap<String, Vec<Spec>>;
 
 /// Runs the specs of some files, or all, and writes what came of them into the document.
 ///
@@ -56,84 +36,102 @@ struct Options {
 ///
 /// If a spec fails that the document lists as passing, or something cannot be built or started.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let options = read(arguments)?;
-    let suite = binary::suite()?.context("Go is not installed: it builds Karpenter's suite")?;
+    let options = Options::read(arguments)?;
+    for part in &options.parts {
+        let suite = program(part.suite)?;
+        suite.context("without Go and its modules Karpenter's suites cannot be built")?;
+    }
+    judge(&options)
+}
+
+/// Runs the specs of the quick list against the tests' own build. Says which are skipped where the
+/// suite cannot be built.
+///
+/// # Errors
+///
+/// If a spec fails that the document lists as passing, or something cannot be built or started.
+pub fn quick() -> anyhow::Result<()> {
+    let words: Vec<String> = ["--quick", "--check", "--jobs", "8"].map(str::to_owned).to_vec();
+    let options = Options::read(&words)?;
+    if program(Program::Regression)?.is_none() {
+        println!("skipped, as Karpenter's suite needs Go and its modules to be built:");
+        for part in &options.parts {
+            let lines: Vec<String> = part.only.iter().map(u32::to_string).collect();
+            println!("  {}:{}", part.file, lines.join(","));
+        }
+        return Ok(());
+    }
+    judge(&options)
+}
+
+fn judge(options: &Options) -> anyhow::Result<()> {
     let aerostat = build(options.release)?;
     let mut document = Document::read()?;
-    let found = Mutex::new(BTreeMap::new());
+    // Several runs may go on at once, and a later build must not change what runs.
+    let folder = binary::folder()?.join(format!("run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("{} cannot be made", folder.display()))?;
+    let program = folder.join("aerostat");
+    std::fs::copy(&aerostat, &program)
+        .with_context(|| format!("{} cannot be copied", aerostat.display()))?;
+    println!("logs of what fails stay in {}", folder.display());
+
+    let found = Mutex::new(Found::new());
     let problems = Mutex::new(Vec::new());
-    let waiting = Mutex::new(options.files.iter());
+    let queue: Vec<(usize, &Part)> = (0..options.runs)
+        .flat_map(|number| options.parts.iter().map(move |part| (number, part)))
+        .collect();
+    let waiting = Mutex::new(queue.into_iter());
+    let alone = Mutex::new(());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
                 loop {
-                    let next = lock(&waiting).next().copied();
-                    let Some((file, limit)) = next else { return };
-                    let filter = run::Filter {
-                        file,
+                    let next = lock(&waiting).next();
+                    let Some((number, part)) = next else { return };
+                    let setting = run::Setting {
+                        aerostat: &program,
+                        folder: &folder.join(number.to_string()),
                         focus: options.focus.as_deref(),
                         skip: options.skip.as_deref(),
+                        api_faults: options.api_faults.as_deref(),
                     };
-                    match run::file(&suite, &aerostat, &filter, limit) {
-                        Ok(specs) => lock(&found).extend(specs),
-                        Err(error) => lock(&problems).push(format!("{file}: {error:#}")),
+                    let _alone = part.is_alone().then(|| lock(&alone));
+                    match run::part(&setting, part) {
+                        Ok(specs) => {
+                            let mut found = lock(&found);
+                            for (name, spec) in specs {
+                                found.entry(name).or_default().push(spec);
+                            }
+                        }
+                        Err(error) => lock(&problems).push(format!("{}: {error:#}", part.name)),
                     }
                 }
             });
         }
     });
-    let found: BTreeMap<String, Spec> = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ran: usize = found.values().map(Vec::len).sum();
+    let passed = found.values().flatten().filter(|spec| spec.passed()).count();
+    println!("{passed} of {ran} passed");
+    let found: BTreeMap<String, Spec> =
+        found.into_iter().filter_map(|(name, runs)| Some((name, report::sum(runs)?))).collect();
     let mut problems = problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     problems.extend(document.broken_by(&found));
-    let passed = found.values().filter(|spec| spec.passed()).count();
-    println!("{passed} of {} specs passed", found.len());
     if !options.check {
         document.take_in(&found);
         document.write()?;
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    if found.values().all(Spec::passed) {
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
     Ok(())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read(arguments: &[String]) -> anyhow::Result<Options> {
-    let mut options = Options {
-        files: Vec::new(),
-        focus: None,
-        skip: None,
-        release: false,
-        jobs: 1,
-        check: false,
-    };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().cloned().with_context(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--focus" => options.focus = Some(value()?),
-            "--skip" => options.skip = Some(value()?),
-            "--jobs" => options.jobs = value()?.parse().context("--jobs takes a number")?,
-            "--release" => options.release = true,
-            "--check" => options.check = true,
-            file => {
-                let known = FILES.iter().find(|(name, _)| *name == file);
-                let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-                match known {
-                    Some(known) => options.files.push(*known),
-                    None => bail!("there is no file {file:?}: name some of {}", names.join(", ")),
-                }
-            }
-        }
-    }
-    if options.files.is_empty() {
-        // Nothing acts on CapacityBuffers yet: each of their specs would wait out its 15 minutes.
-        let ready = |(name, _): &&(&str, Duration)| *name != "capacitybuffer";
-        options.files = FILES.iter().filter(ready).copied().collect();
-    }
-    ensure!(options.jobs > 0, "--jobs must be above 0");
-    Ok(options)
 }
 
 /// Builds `aerostat`; returns where it is.

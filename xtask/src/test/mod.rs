@@ -8,6 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::e2e::{self, Program};
+
 /// One thing that must hold.
 struct Step {
     name: &'static str,
@@ -63,7 +65,20 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--workspace", "--no-fail-fast"]).args(rest.iter().skip(1));
     command.env("AEROSTAT_KUBECTL", std::env::join_paths(&clients)?);
-    succeed(&mut command, "tests")
+    match e2e::program(Program::Karpenter)? {
+        Some(karpenter) => command.env("AEROSTAT_KARPENTER", karpenter),
+        None => {
+            println!("without Go and its modules the real Karpenter cannot be built");
+            command.env_remove("AEROSTAT_KARPENTER")
+        }
+    };
+    succeed(&mut command, "tests")?;
+    // What is asked of `cargo test` alone is no wish for more.
+    if rest.len() > 1 {
+        return Ok(());
+    }
+    println!("== Karpenter's own suite, what of it is quick");
+    e2e::quick()
 }
 
 /// Runs a command that must succeed.
