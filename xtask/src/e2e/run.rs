@@ -63,6 +63,8 @@ pub fn part(setting: &Setting<'_>, part: &Part) -> anyhow::Result<BTreeMap<Strin
     let suite = binary::program(part.suite)?.context("the suite is no longer there")?;
     let mut command = Command::new(suite);
     command.current_dir(&folder).env("KUBECONFIG", &kubeconfig).env("OUTPUT_DIR", &folder);
+    // What the performance suite measures is one process with the whole cluster.
+    command.envs([("KARPENTER_MEMORY_OVERHEAD_MB", "1024"), ("KARPENTER_CPU_OVERHEAD_CORES", "1")]);
     command.args(["-test.v", "--ginkgo.vv", "--ginkgo.no-color", "--ginkgo.grace-period=1m"]);
     command.arg(format!("-test.timeout={}s", (limit + GRACE).as_secs()));
     command.arg(format!("--ginkgo.timeout={}s", limit.as_secs()));
