@@ -105,6 +105,14 @@ fn mistakes_are_named_with_file_line_and_field() {
                 replicas: 1000000000\n";
     let apply = "until: 1h\nmanifests: [web.yaml]\n";
     refuses(apply, &[("web.yaml", huge)], &["web.yaml:1", "spec.replicas", "1000000000"]);
+    let autoscaler = "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\n\
+                      metadata: {name: web}\nspec:\n  maxReplicas: 1000000000\n  \
+                      scaleTargetRef: {kind: Deployment, name: web}\n";
+    refuses(apply, &[("web.yaml", autoscaler)], &["web.yaml:1", "spec.maxReplicas", "1000000"]);
+    let patch = "{at: 1s, patch: {of: namespaces, with: {spec: {replicas: 2000000}}}}";
+    refuses(&step(patch), &[], &["patch: namespaces", "spec.replicas: 2000000 pods are more"]);
+    let load = "until: 1h\nloads:\n  - {of: deployments.apps/default/web}\n";
+    refuses(load, &[], &["s.yaml", "line 3", "loads[0]", "give cpu, memory or both"]);
     let replay = JOB.replace(
         "bursts: {size: 1, every: 1h}",
         "replay: {file: jobs.csv, columns: {arrival: created_at, end: done}}",
@@ -130,6 +138,17 @@ fn rows_that_cannot_be_played_are_accounted_for() {
         (&4.into(), &1.into(), &3.into())
     );
     assert!(text.contains("the duration is negative, first on line 3"), "{text}");
+}
+
+#[test]
+fn objects_of_a_dump_that_are_too_large_are_left_out_and_counted() {
+    let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  \
+               replicas: 1000000000\n";
+    let files = [("s.yaml", "until: 1m\ndumps: [web.yaml]\n"), ("web.yaml", web)];
+    let text = told(&files, &["s.yaml", "-o", "json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["pods"]["leftOut"], 1_000_000_000);
+    assert!(text.contains("more than can be simulated"), "{text}");
 }
 
 #[test]

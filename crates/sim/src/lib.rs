@@ -23,6 +23,7 @@
 //! | [`compare`](mod@compare) | several scenarios side by side |
 //! | [`measure`] | what a run costs and how long its pods wait |
 //! | [`report`] | what a simulation tells |
+//! | `size` | how many pods can be simulated |
 
 pub mod arrivals;
 pub mod compare;
@@ -37,6 +38,7 @@ pub mod scenario;
 pub mod script;
 pub mod show;
 pub mod simulate;
+mod size;
 pub mod span;
 pub mod state;
 pub mod story;

@@ -14,12 +14,10 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::manifest::{self, Manifest};
+use crate::manifest;
 use crate::script::Stage;
 use crate::show;
-
-/// Most pods that one object may ask for.
-const MOST_PODS: i64 = 1_000_000;
+use crate::size::{self, MOST_PODS};
 
 /// What a step does.
 #[derive(Clone, Debug, Deserialize)]
@@ -89,7 +87,9 @@ impl Action {
                 let manifests = manifest::read(&stage.folder.join(file))?;
                 for manifest in &manifests {
                     manifest.check(cluster, &manifests)?;
-                    check_size(manifest)?;
+                    if let Some(why) = size::excess(&manifest.value) {
+                        bail!("{}: {}: {why}", manifest.source, manifest.title());
+                    }
                 }
                 for manifest in &manifests {
                     writeln!(text, "> {} {}", manifest.title(), manifest.apply(cluster)?)?;
@@ -118,6 +118,11 @@ impl Action {
                 for object in objects.iter().take(merge.first.unwrap_or(usize::MAX)) {
                     let (namespace, name) = (object.namespace(), object.name());
                     let options = WriteOptions::default();
+                    let mut patched = object.value.clone();
+                    json_patch::merge(&mut patched, &merge.with);
+                    if let Some(why) = size::excess(&patched) {
+                        bail!("patch: {}: {why}", merge.of);
+                    }
                     cluster.update_object(&kind, namespace, name, part, options, |old| {
                         let mut value = old.value.clone();
                         json_patch::merge(&mut value, &merge.with);
@@ -168,21 +173,6 @@ fn scale(cluster: &Cluster, what: &str, replicas: i64) -> anyhow::Result<()> {
         cluster.update_object(&kind, namespace, name, part, options, |old| {
             registry::scaled(&kind, old, &scale)
         })?;
-    }
-    Ok(())
-}
-
-/// Nobody means so many pods.
-fn check_size(manifest: &Manifest) -> anyhow::Result<()> {
-    for field in ["replicas", "parallelism", "completions"] {
-        let count = manifest.value["spec"][field].as_i64().unwrap_or(0);
-        if count > MOST_PODS {
-            bail!(
-                "{}: {}: spec.{field}: {count} pods are more than can be simulated ({MOST_PODS})",
-                manifest.source,
-                manifest.title()
-            );
-        }
     }
     Ok(())
 }

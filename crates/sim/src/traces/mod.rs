@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::manifest::{Manifest, Source};
 use crate::report::LeftOut;
+use crate::size;
 
 /// What could not be taken over: what and why, and how many pods that are.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +66,10 @@ pub(crate) fn plant(cluster: &Cluster, source: &Source, value: &Value, left: &mu
     }
     if !acts(cluster, &manifest) {
         left.add(&kind, "nothing acts on it here".to_owned(), pods);
+        return;
+    }
+    if let Some(why) = size::excess(&manifest.value) {
+        left.add(&kind, why, pods);
         return;
     }
     transplant::provide_namespace(cluster, &manifest.value);
