@@ -1,7 +1,7 @@
 //! `cargo xtask mutate`: whether the invariants of the fault tests bite.
 //!
-//! In a copy of the tree one line that keeps clusters safe is broken at a time, and 200 seeds are
-//! played: one of them has to break a rule. The engine's own check of its plans is off meanwhile,
+//! In a copy of the tree one line that keeps clusters safe is broken at a time, and seeds are played
+//! until one of them breaks a rule that is meant for it: one of 200 has to. The engine's own check of its plans is off meanwhile,
 //! so that what is tested is what the world looks like from outside.
 
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ impl Edit {
 /// Lines that are broken together.
 struct Mutation {
     name: &'static str,
+    /// The rules one of which is meant to be broken by it.
+    by: &'static str,
     edits: &'static [Edit],
 }
 
@@ -49,6 +51,7 @@ const CHECK: Edit = edit(
 const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "budgets",
+        by: "budget",
         edits: &[edit(
             "crates/engine/src/budgets.rs",
             "Allowance { nodes: least.saturating_sub(disrupted), changes }",
@@ -57,6 +60,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "limits",
+        by: "limits",
         edits: &[edit(
             "crates/engine/src/limits.rs",
             "headroom.take(&Machine { capacity: &state.capacity, price }, 1);",
@@ -65,6 +69,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "finalizer-order",
+        by: "let-go,machine-without-claim",
         edits: &[edit(
             "crates/controllers/src/drain.rs",
             "&& !lifecycle::machine_is_gone(context, &id).await?",
@@ -73,6 +78,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "idempotency-key",
+        by: "two-machines",
         edits: &[edit(
             "crates/provider/src/sim/mod.rs",
             "state.claims.get(uid).and_then(|id| state.machines.get(id))",
@@ -81,6 +87,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "orders-known-at-once",
+        by: "ordered-twice",
         edits: &[edit(
             "crates/controllers/src/provisioner.rs",
             "context.index().claims.learn(claim);\n            for pod",
@@ -89,6 +96,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "do-not-disrupt-drain",
+        by: "protected",
         edits: &[edit(
             "crates/controllers/src/drain/pods.rs",
             "if text == \"true\" {\n        return Ok(true);",
@@ -97,6 +105,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "do-not-disrupt-plan",
+        by: "protected",
         edits: &[edit(
             "crates/engine/src/disruption/candidates.rs",
             ".find(|pod| is_protected(pod, self.now))",
@@ -105,6 +114,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "not-before-its-time",
+        by: "protected",
         edits: &[edit(
             "crates/controllers/src/drain/pods.rs",
             "if now >= since {",
@@ -113,6 +123,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "replacement-first",
+        by: "replacement-first",
         edits: &[
             edit(
                 "crates/engine/src/disruption/commands.rs",
@@ -128,6 +139,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "garbage",
+        by: "machine-without-claim",
         edits: &[edit(
             "crates/controllers/src/garbage.rs",
             "if claimed || age < GRACE {",
@@ -136,6 +148,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "registration-timeout",
+        by: "stuck,pending",
         edits: &[edit(
             "crates/controllers/src/lifecycle/liveness.rs",
             "Duration::from_secs(15 * 60)",
@@ -144,6 +157,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "empty-is-empty",
+        by: "not-empty",
         edits: &[edit(
             "crates/engine/src/disruption/emptiness.rs",
             "|| !residents.bound(state).iter().all(|pod| belongs_to_node(pod))",
@@ -176,7 +190,7 @@ pub fn run(name: Option<&str>) -> anyhow::Result<()> {
     for mutation in &chosen {
         let edits = mutation.edits.iter().map(|edit| Original::replace(&tree, edit));
         let originals = edits.collect::<anyhow::Result<Vec<_>>>()?;
-        match caught(&tree, &target, mutation.name)? {
+        match caught(&tree, &target, mutation)? {
             Some(by) => println!("{}: caught: {by}", mutation.name),
             None => {
                 println!("{}: not caught", mutation.name);
@@ -238,11 +252,13 @@ fn copy(root: &Path, tree: &Path) -> anyhow::Result<()> {
 }
 
 /// Plays the seeds; what was broken first.
-fn caught(tree: &Path, target: &Path, name: &str) -> anyhow::Result<Option<String>> {
+fn caught(tree: &Path, target: &Path, mutation: &Mutation) -> anyhow::Result<Option<String>> {
+    let name = mutation.name;
     let cargo = || {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(tree).env("CARGO_TARGET_DIR", target);
-        command.args(["test", "--quiet", "--workspace", "--test", "faults"]);
+        let test = ["test", "--quiet", "--profile", "soak", "--workspace", "--test", "faults"];
+        command.args(test);
         command
     };
     let built = cargo().arg("--no-run").status().context("cargo cannot be run")?;
@@ -253,7 +269,7 @@ fn caught(tree: &Path, target: &Path, name: &str) -> anyhow::Result<Option<Strin
         .args(["--", "--ignored", "--nocapture", "many_seeds"])
         .env("AEROSTAT_SEEDS", SEEDS)
         .env("AEROSTAT_FROM", "0")
-        .env("AEROSTAT_FIRST", "1")
+        .env("AEROSTAT_RULES", mutation.by)
         .env("RUST_BACKTRACE", "0")
         .stderr(Stdio::null())
         .output()

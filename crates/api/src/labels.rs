@@ -71,6 +71,11 @@ pub const REPLACES: &str = "aerostat.dev/replaces";
 pub const REPLACES_BECAUSE: &str = "aerostat.dev/replaces-because";
 /// On a node or claim, set to `true`: order a machine in its place, drain it, end it.
 pub const REPLACE: &str = "aerostat.dev/replace";
+/// On a node or claim, set to `true`: it is ill, end it now, without grace for its pods.
+pub const REPAIR: &str = "aerostat.dev/repair";
+/// On a pod of a Deployment, set to `true`: it leaves a node by a rollout of its Deployment, which
+/// brings its successor first, and not by eviction.
+pub const SURGE: &str = "aerostat.dev/surge";
 
 /// Size of a machine of Karpenter's KWOK provider.
 pub const KWOK_SIZE: &str = "karpenter.kwok.sh/instance-size";

@@ -5,6 +5,7 @@ mod explain;
 mod live;
 mod local;
 mod market;
+mod node;
 mod plan;
 mod planner;
 mod print;
@@ -40,6 +41,7 @@ enum Verb {
     Up(Box<up::Args>),
     Plan(plan::Args),
     Explain(explain::Args),
+    Node(node::Args),
     Simulate(Box<simulate::Args>),
     Record(record::Args),
     Replay(replay::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Up(args) => up::run(*args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Node(args) => node::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Replay(args) => replay::run(&args),

@@ -2,11 +2,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test runs in the machine's time")]
 
+mod running;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use running::Up;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -23,51 +26,18 @@ metadata: {name: huge}
 spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '1000'}}}]}
 ";
 
-/// A running cluster with [`PODS`], once it has decided about them.
-struct Up {
-    process: Child,
-    folder: TempDir,
-}
+struct Asked(Up);
 
-impl Up {
+impl Asked {
     fn start() -> Self {
-        let folder = TempDir::new().expect("a folder");
-        std::fs::write(folder.path().join("pods.yaml"), PODS).expect("it can be written");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_aerostat"))
-            .args([
-                "up",
-                "--port",
-                "0",
-                "--speed",
-                "20x",
-                "-o",
-                "json",
-                "--kubeconfig",
-                "k",
-                "pods.yaml",
-            ])
-            .env("HOME", folder.path())
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("aerostat runs");
-        let stdout = process.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        // By the time a node has joined, both pods have been planned for.
-        assert!(lines.any(|line| line.contains("nodeJoined")), "no node has joined");
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { process, folder }
+        let up = Up::start(PODS);
+        // By then both pods have been planned for.
+        up.wait("nodeJoined");
+        Self(up)
     }
 
     fn explain(&self, arguments: &[&str]) -> Output {
-        explain(self.folder.path().into(), &[arguments, &["--kubeconfig", "k"]].concat())
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        explain(self.0.folder.path().into(), &[arguments, &["--kubeconfig", "k"]].concat())
     }
 }
 
@@ -89,7 +59,7 @@ fn told(output: &Output) -> (String, String) {
 
 #[test]
 fn a_running_aerostat_tells_where_a_pod_goes_and_why_another_does_not() {
-    let up = Up::start();
+    let up = Asked::start();
     let (text, errors) = told(&up.explain(&["pod/small"]));
     assert!(
         text.starts_with("pod default/small brought a c5a.large (on-demand, "),
@@ -115,7 +85,7 @@ fn a_running_aerostat_tells_where_a_pod_goes_and_why_another_does_not() {
     // The same cluster can be planned for: a pod that waits there is part of the plan.
     let output = Command::new(env!("CARGO_BIN_EXE_aerostat"))
         .args(["plan", "--kubeconfig", "k", "-o", "json"])
-        .current_dir(up.folder.path())
+        .current_dir(up.0.folder.path())
         .output()
         .expect("aerostat runs");
     let plan: Value = serde_json::from_slice(&output.stdout).expect("JSON");

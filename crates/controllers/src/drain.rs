@@ -4,6 +4,7 @@
 
 mod pods;
 mod progress;
+mod surge;
 mod volumes;
 
 use std::sync::Arc;

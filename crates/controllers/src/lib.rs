@@ -16,6 +16,8 @@
 //! | `market` | what may be launched, NodeOverlays applied |
 //! | [`provisioner`] | plans and carries the plan out |
 //! | `orders` | what was ordered for pods that still wait |
+//! | `refusals` | what the API server does not let us do, to be tried again |
+//! | `spared` | machines whose replacement came to nothing |
 //! | `marking` | marks machines as disrupted, and says why others stay |
 //! | [`journal`] | what was decided about each pod, for whoever asks |
 //! | [`standing`] | why a node stays or goes, for whoever asks |
@@ -50,8 +52,10 @@ pub mod overlays;
 pub mod pools;
 pub mod provisioner;
 pub mod recorder;
+mod refusals;
 pub mod registration_health;
 pub mod snapshot;
+mod spared;
 pub mod standing;
 pub mod worklist;
 

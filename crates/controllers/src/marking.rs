@@ -1,4 +1,4 @@
-//! Marks machines as disrupted, takes the mark away, and says why others stay.
+//! Marks machines as disrupted, takes the mark away, rolls commands back, and says why others stay.
 //!
 //! The mark is the taint `karpenter.sh/disrupted` on the Node and the condition `DisruptionReason`
 //! on the claim. It is only a mark: what becomes of a machine is decided anew by every plan.
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aerostat_api::{Condition, NodeClaim, labels};
-use aerostat_engine::plan::{Marking, Plan};
+use aerostat_engine::plan::{Marking, Plan, Rollback};
 use aerostat_engine::report::{Blocker, Kept, Report};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,28 +18,58 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 
-use crate::context::{Context, Error};
+use crate::context::{Context, Error, gone_is_fine};
 use crate::drain::disrupted;
-use crate::provisioner::Setback;
 use crate::recorder::Note;
+use crate::refusals::{Refusals, Subject};
 
 /// The condition of a claim that is about to go.
 const CONDITION: &str = "DisruptionReason";
 /// How long it is not said again why a machine stays.
 const QUIET: Duration = Duration::from_secs(900);
 
-/// Sets and takes away marks. What fails is tried again with the next plan.
-pub(crate) async fn carry_out(context: &Context, plan: &Plan) -> Setback {
-    let mut setback = Setback::None;
-    let marks = plan.marks.iter().map(|marking| (marking, true));
-    let releases = plan.releases.iter().map(|marking| (marking, false));
-    for (marking, is_set) in marks.chain(releases) {
-        if let Err(error) = mark(context, marking, is_set).await {
-            tracing::warn!(claim = %marking.claim, %error, "claim could not be marked");
-            setback = Setback::Refused;
+/// Sets and takes away marks. What fails is tried again later.
+pub(crate) async fn carry_out(context: &Context, plan: &Plan, refusals: &mut Refusals) {
+    let marks = plan.marks.iter().map(|marking| Write::Mark(marking, true));
+    let releases = plan.releases.iter().map(|marking| Write::Mark(marking, false));
+    let rollbacks = plan.rollbacks.iter().map(Write::RollBack);
+    for write in marks.chain(releases).chain(rollbacks) {
+        let (Write::Mark(Marking { claim, .. }, _) | Write::RollBack(Rollback { claim, .. })) =
+            write;
+        let subject = Subject::Claim(claim.clone());
+        if refusals.why(&subject, context.clock.now()).is_some() {
+            continue;
+        }
+        let done = match write {
+            Write::Mark(marking, is_set) => mark(context, marking, is_set).await,
+            Write::RollBack(_) => roll_back(context, claim).await,
+        };
+        match done {
+            Ok(()) => refusals.forget(&subject),
+            Err(error) => {
+                tracing::warn!(%claim, %error, "claim could not be marked");
+                refusals.note(subject, error.to_string(), context.clock.now());
+            }
         }
     }
-    setback
+}
+
+/// What is written on a claim and its node.
+enum Write<'a> {
+    Mark(&'a Marking, bool),
+    RollBack(&'a Rollback),
+}
+
+/// The claim takes nobody's place any more.
+async fn roll_back(context: &Context, claim: &str) -> Result<(), Error> {
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    let none = json!({labels::REPLACES: null, labels::REPLACES_BECAUSE: null});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": none}}));
+    let patched = api.patch(claim, &PatchParams::default(), &patch).await;
+    if let Ok(claim) = &patched {
+        context.index().claims.learn(claim.clone());
+    }
+    gone_is_fine(patched)
 }
 
 async fn mark(context: &Context, marking: &Marking, is_set: bool) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aerostat_api::{NodeClaim, NodeClaimSpec, labels};
 use aerostat_engine::plan::{Launch, Nomination, Plan, Termination};
 use aerostat_engine::pod::PodKey;
-use aerostat_engine::report::{LeftOut, PoolProblem, Report, Unplaced};
+use aerostat_engine::report::{LeftOut, Misread, PoolProblem, Report, Unplaced};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use kube::{Api, Resource, ResourceExt};
 use crate::context::{Context, Decision, Error, gone_is_fine};
 use crate::marking;
 use crate::recorder::Note;
+use crate::refusals::{Refusals, Subject};
 use crate::snapshot::{self, Memory, Nominations, Target};
 
 /// How many writes are under way at a time.
@@ -30,7 +31,7 @@ const BURST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 /// But after this time at the latest.
 const LONGEST_BURST: Duration = Duration::from_secs(5);
 
-/// First and longest wait after a plan that could not be carried out as a whole.
+/// First and longest wait after a plan of which nobody knows whether it was carried out.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// How soon to look again for an owner that is not known yet.
 const OWNER_RETRY: Duration = Duration::from_millis(20);
@@ -68,10 +69,12 @@ pub async fn run(context: &Context) {
         let restock = context.provider.next_change().filter(|_| !report.unplaced.is_empty());
         next = plan.next.into_iter().chain(restock).min();
         publish(context, &plan, &report, &published).await;
-        let (claims, setback) = execute(context, &plan).await;
+        let (claims, setback) = execute(context, &plan, &mut memory.refusals).await;
         memory.nominations = remember(&plan, &claims);
         recover(context, setback, &mut failures).await;
         let now = context.clock.now();
+        next = next.into_iter().chain(memory.refusals.next(now)).min();
+        memory.spared.note(&plan, now);
         for (launch, claim) in plan.launches.iter().zip(&claims) {
             let Some(claim) = claim else { continue };
             let index = context.index();
@@ -162,28 +165,55 @@ async fn sleep_until(context: &Context, when: Option<Timestamp>) {
 
 /// What kept a plan from being carried out as a whole, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Setback {
-    /// Nothing.
+enum Setback {
+    /// Nothing, or what was refused for good: that is tried again later, everything else goes on.
     None,
-    /// Something was refused.
-    Refused,
+    /// The server has no time.
+    Busy,
     /// A claim may have been created, and nobody knows of it.
     InDoubt,
 }
 
 /// Creates and deletes claims; returns the names of those created, in the plan's order, and what
 /// went wrong.
-async fn execute(context: &Context, plan: &Plan) -> (Vec<Option<String>>, Setback) {
+async fn execute(
+    context: &Context,
+    plan: &Plan,
+    refusals: &mut Refusals,
+) -> (Vec<Option<String>>, Setback) {
     // Boxed, so that the compiler sees one lifetime for all.
-    let launches: Vec<BoxFuture<'_, Result<String, Setback>>> =
+    let launches: Vec<BoxFuture<'_, kube::Result<String>>> =
         plan.launches.iter().map(|launch| create(context, launch).boxed()).collect();
     let created: Vec<_> = stream::iter(launches).buffered(CONCURRENCY).collect().await;
-    let mut setback = marking::carry_out(context, plan).await;
-    setback = created.iter().filter_map(|one| one.as_ref().err()).fold(setback, |a, b| a.max(*b));
+    let mut setback = Setback::None;
+    for (launch, created) in plan.launches.iter().zip(&created) {
+        let subject = Subject::Pool(launch.pool.clone());
+        match created {
+            Ok(_) => refusals.forget(&subject),
+            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
+                // Whoever says no has done nothing.
+                if matches!(status.code, 409 | 429) {
+                    setback = setback.max(Setback::Busy);
+                } else {
+                    refusals.note(subject, status.message.clone(), context.clock.now());
+                }
+            }
+            // A server that failed may have.
+            Err(_) => setback = Setback::InDoubt,
+        }
+    }
+    marking::carry_out(context, plan, refusals).await;
     for termination in &plan.terminations {
-        if let Err(error) = delete(context, termination).await {
-            tracing::warn!(claim = %termination.claim, %error, "claim could not be deleted");
-            setback = setback.max(Setback::Refused);
+        let subject = Subject::Claim(termination.claim.clone());
+        if refusals.why(&subject, context.clock.now()).is_some() {
+            continue;
+        }
+        match delete(context, termination).await {
+            Ok(()) => refusals.forget(&subject),
+            Err(error) => {
+                tracing::warn!(claim = %termination.claim, %error, "claim could not be deleted");
+                refusals.note(subject, error.to_string(), context.clock.now());
+            }
         }
     }
     for nomination in &plan.nominations {
@@ -192,8 +222,8 @@ async fn execute(context: &Context, plan: &Plan) -> (Vec<Option<String>>, Setbac
     (created.into_iter().map(Result::ok).collect(), setback)
 }
 
-/// After a plan that was not carried out as a whole, waits a while, longer each time, and wakes the
-/// next one. If a claim may have been created, it first asks which there are: what is not known
+/// After a plan of which nobody knows whether it was carried out, or that the server had no time for,
+/// waits a while, longer each time, and wakes the next one. If a claim may have been created, it first asks which there are: what is not known
 /// would be ordered again.
 async fn recover(context: &Context, setback: Setback, failures: &mut u32) {
     if setback == Setback::None {
@@ -204,7 +234,7 @@ async fn recover(context: &Context, setback: Setback, failures: &mut u32) {
         let wait = BACKOFF.0.saturating_mul(1 << (*failures).min(10)).min(BACKOFF.1);
         *failures += 1;
         context.clock.sleep(wait).await;
-        if setback == Setback::Refused {
+        if setback == Setback::Busy {
             break;
         }
         match Api::<NodeClaim>::all(context.client.clone()).list(&ListParams::default()).await {
@@ -220,7 +250,7 @@ async fn recover(context: &Context, setback: Setback, failures: &mut u32) {
 }
 
 /// Creates a claim; returns its name.
-async fn create(context: &Context, launch: &Launch) -> Result<String, Setback> {
+async fn create(context: &Context, launch: &Launch) -> kube::Result<String> {
     let api = Api::<NodeClaim>::all(context.client.clone());
     match api.create(&PostParams::default(), &claim_for(launch)).await {
         Ok(claim) => {
@@ -235,10 +265,7 @@ async fn create(context: &Context, launch: &Launch) -> Result<String, Setback> {
         }
         Err(error) => {
             tracing::warn!(pool = %launch.pool, %error, "claim could not be created");
-            // Whoever says no has done nothing. A server that failed may have.
-            let is_refused =
-                matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code));
-            Err(if is_refused { Setback::Refused } else { Setback::InDoubt })
+            Err(error)
         }
     }
 }
@@ -319,6 +346,11 @@ async fn publish(context: &Context, plan: &Plan, report: &Report, published: &Re
         let message = format!("Failed to schedule pod, it cannot be read: {error}");
         let note = Note::warning("FailedScheduling", message).quiet_for(five_minutes);
         note_pod(context, &pod, note).await;
+    }
+    for Misread { pod, message } in report.misread.iter().filter(|m| !published.misread.contains(m))
+    {
+        let note = Note::warning("InvalidPodMoveAnnotation", message.clone());
+        note_pod(context, pod, note.quiet_for(Duration::from_secs(3600))).await;
     }
     // What is as before has been said.
     let news = report.pools.iter().filter(|problem| !published.pools.contains(problem));

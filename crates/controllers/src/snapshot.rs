@@ -23,6 +23,8 @@ use crate::daemons;
 use crate::index::Index;
 use crate::market::Market;
 use crate::orders::Orders;
+use crate::refusals::{Refusals, Subject};
+use crate::spared::Spared;
 
 /// How long a pod waits for its owner to be known. Creation times have whole seconds.
 const OWNER_PATIENCE: SignedDuration = SignedDuration::from_secs(2);
@@ -63,6 +65,10 @@ pub struct Memory {
     pub nominations: Nominations,
     /// What was ordered for pods that still wait.
     pub(crate) orders: Orders,
+    /// What the API server has refused.
+    pub(crate) refusals: Refusals,
+    /// Machines whose replacement came to nothing.
+    pub(crate) spared: Spared,
     /// What claims without a machine promise: to find out takes a look at every type.
     promised: BTreeMap<String, Option<Promised>>,
 }
@@ -72,7 +78,14 @@ pub struct Memory {
 pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     let index = context.index();
     let market = context.market(&index);
-    let pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(&market, pool)).collect();
+    let now = context.clock.now();
+    memory.refusals.fade(now);
+    let mut pools: Vec<Pool> = index.pools.values().map(|pool| pool_of(&market, pool)).collect();
+    for pool in pools.iter_mut().filter(|pool| pool.usable.is_ok()) {
+        // Its pods may have another one meanwhile.
+        let why = memory.refusals.why(&Subject::Pool(pool.name.clone()), now);
+        pool.usable = why.map_or(Ok(()), |why| Err(format!("its NodeClaims are refused: {why}")));
+    }
     let nodes = state_nodes(&index, &pools, &mut memory.promised);
     // A claim goes by its node's name once it has one.
     let names: BTreeMap<&str, &str> = nodes
@@ -88,7 +101,8 @@ pub fn take(context: &Context, memory: &mut Memory) -> Snapshot {
     });
     Snapshot {
         nominations: nominations.collect(),
-        holds: memory.orders.holds(&index, context.clock.now()),
+        holds: memory.orders.holds(&index, now),
+        spared: memory.spared.until(&index, now),
         pods: index.pods.values().cloned().collect(),
         promised: promises(&index),
         nodes,

@@ -36,7 +36,7 @@ use crate::budgets;
 use crate::plan::{Command, Nomination, Termination};
 use crate::pod::Pod;
 use crate::provisioning::Provisioning;
-use crate::report::{Blocker, Kept, PoolProblem};
+use crate::report::{Blocker, Kept, Misread, PoolProblem};
 use crate::residents::Residents;
 use crate::snapshot::{PackingRule, Pool, Snapshot, StateNode};
 
@@ -74,6 +74,7 @@ pub(crate) struct Disruption {
     pub(crate) commands: Vec<Command>,
     pub(crate) kept: Vec<Kept>,
     pub(crate) problems: Vec<PoolProblem>,
+    pub(crate) misread: Vec<Misread>,
     pub(crate) next: Option<Timestamp>,
     /// The plan with replacements, and who moves in it besides; it takes the place of the one
     /// before.
@@ -126,9 +127,16 @@ pub(crate) fn disrupt(scene: &Scene<'_>, going: &[Termination]) -> Disruption {
         if candidate.pods.is_empty() || gone.contains(candidate.claim) || state.obsolete.is_some() {
             continue;
         }
+        found.misread.extend(candidate.pods.iter().filter_map(|pod| worth::misread(pod)));
         match scene.consolidatable(&candidate) {
             Ok(at) if at > scene.now => found.look_again(at),
-            Ok(_) => candidates.push(candidate),
+            Ok(_) => match scene.snapshot.spared.get(candidate.claim) {
+                Some(until) if *until > scene.now => {
+                    found.look_again(*until);
+                    found.kept.push(candidate.kept(Blocker::RolledBack));
+                }
+                _ => candidates.push(candidate),
+            },
             Err(why) => found.kept.push(candidate.kept(why)),
         }
     }

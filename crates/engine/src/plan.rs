@@ -11,17 +11,17 @@ use k8s_openapi::api::core::v1::Taint;
 
 use crate::disruption::candidates::Judge;
 use crate::disruption::commands::{self, UnderWay};
-use crate::disruption::departure::{Movers, vacate};
+use crate::disruption::departure::{Movers, disrupted, vacate};
 use crate::disruption::emptiness::emptiness;
 use crate::disruption::{Scene, disrupt};
 use crate::peers::cluster_autoscaler;
 use crate::pod::PodKey;
-use crate::provisioning::replicas::replicas;
+use crate::provisioning::replicas::{Replicas, replicas};
 use crate::provisioning::{Provisioning, provision};
-use crate::report::{Report, Unplaced};
+use crate::report::{Blocker, Kept, Report, Unplaced};
 use crate::residents::Residents;
 use crate::snapshot::{Replaces, Snapshot, Stage};
-use crate::twins;
+use crate::twins::{self, Clear};
 use crate::volumes::resolved;
 
 /// Decides what to do about a cluster as it is at `now`.
@@ -41,12 +41,40 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     }
     let clear = twins::clear(snapshot);
     let replicas = replicas(&clear.snapshot, now);
+    let mut failed = BTreeSet::new();
+    loop {
+        match decide(&clear, &replicas, &failed, now) {
+            Ok((plan, report)) => {
+                #[cfg(debug_assertions)]
+                assert_sound(snapshot, &plan, now);
+                return (plan, report);
+            }
+            Err(more) => failed.extend(more),
+        }
+    }
+}
+
+/// Decides, with commands that save money rolled back if they are about the machines of `failed`.
+///
+/// # Errors
+///
+/// If a command does not suffice for its pods: the machines that it was to replace.
+fn decide(
+    clear: &Clear<'_>,
+    replicas: &Replicas,
+    failed: &BTreeSet<String>,
+    now: Timestamp,
+) -> Result<(Plan, Report), BTreeSet<String>> {
     let there = without(Cow::Borrowed(&*clear.snapshot), &replicas.terminations);
-    let under_way = commands::under_way(&there, now);
+    let under_way = commands::under_way(&there, failed, now);
     let (there, movers) = vacated(there, &under_way);
     let (rest, unresolved) = resolved(&there);
     let residents = Residents::of(&rest);
     let mut provisioning = provision(&rest, &residents, now);
+    let more = under_way.insufficient(&provisioning, &unresolved, &movers);
+    if !more.is_empty() {
+        return Err(more);
+    }
     let emptiness = emptiness(&rest, &residents, &provisioning.expecting, now);
     let mut disruption = {
         let judge = Judge::new(&rest, &residents, now);
@@ -72,11 +100,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
     let (mut moves, nominations): (Vec<_>, Vec<_>) =
         provisioning.nominations.into_iter().partition(|n| moving.contains(&n.pod));
     moves.extend(moved);
-    let launches = provisioning.launches.into_iter().chain(replicas.launches);
+    let launches = provisioning.launches.into_iter().chain(replicas.launches.iter().cloned());
     let (launches, reports) = launches.unzip();
     let gone = disruption.commands.iter().filter(|command| command.replacements == 0);
     let gone = gone.flat_map(|command| command.candidates.clone());
-    let terminations = emptiness.terminations.into_iter().chain(replicas.terminations);
+    let terminations =
+        emptiness.terminations.into_iter().chain(replicas.terminations.iter().cloned());
     let plan = Plan {
         launches,
         nominations,
@@ -85,6 +114,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         commands: disruption.commands,
         marks: under_way.marks,
         releases: under_way.releases,
+        rollbacks: under_way.rollbacks,
         next: [provisioning.next, emptiness.next, disruption.next, under_way.next]
             .into_iter()
             .flatten()
@@ -96,21 +126,30 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> (Plan, Report) {
         provisioning.unplaced.into_iter().chain(unresolved).filter(waiting).collect();
     unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
     let problems = provisioning.problems.into_iter().chain(emptiness.problems);
+    let stays = plan.rollbacks.iter().flat_map(|rollback| &rollback.stays);
+    let stays: BTreeSet<&String> = stays.collect();
     let mut kept: Vec<_> = emptiness.kept.into_iter().chain(disruption.kept).collect();
+    kept.extend(stays.into_iter().filter_map(|claim| rolled_back(claim, &rest)));
     kept.sort_by(|a, b| a.claim.cmp(&b.claim));
-    let problems = problems.chain(replicas.problems).chain(disruption.problems);
+    let problems = problems.chain(replicas.problems.iter().cloned()).chain(disruption.problems);
     let report = Report {
         launches: reports,
         unplaced,
         waiting: provisioning.waiting,
-        pools: problems.chain(clear.problems).collect(),
+        pools: problems.chain(clear.problems.iter().cloned()).collect(),
+        misread: disruption.misread,
         kept,
-        left_out: clear.left_out.into_iter().chain(provisioning.left_out).collect(),
+        left_out: clear.left_out.iter().cloned().chain(provisioning.left_out).collect(),
         certificate: provisioning.certificate,
     };
-    #[cfg(debug_assertions)]
-    assert_sound(snapshot, &plan, now);
-    (plan, report)
+    Ok((plan, report))
+}
+
+/// What is said of a machine whose replacement came to nothing.
+fn rolled_back(claim: &String, snapshot: &Snapshot) -> Option<Kept> {
+    let state = snapshot.nodes.iter().find(|state| state.claim.as_ref() == Some(claim))?;
+    let price = state.price.unwrap_or(0.0);
+    Some(Kept { claim: claim.clone(), blocker: Blocker::RolledBack, price })
 }
 
 /// The cluster as its pods will leave it: those of machines that go wait for another place.
@@ -118,8 +157,17 @@ fn vacated<'a>(mut there: Cow<'a, Snapshot>, under_way: &UnderWay) -> (Cow<'a, S
     let deleted = there.nodes.iter().filter(|state| state.deleting);
     let mut leaving: BTreeSet<String> = deleted.filter_map(|state| state.claim.clone()).collect();
     leaving.extend(under_way.going.keys().cloned());
-    if leaving.is_empty() {
+    let stays: BTreeSet<&String> =
+        under_way.rollbacks.iter().flat_map(|rollback| &rollback.stays).collect();
+    if leaving.is_empty() && stays.is_empty() {
         return (there, Movers::new());
+    }
+    // Whose command has just come to nothing is weighed again by the next plan, not by this one.
+    for state in &mut there.to_mut().nodes {
+        let stays = state.claim.as_ref().is_some_and(|claim| stays.contains(claim));
+        if stays && !state.is_disrupted() {
+            state.node.taints.push(disrupted());
+        }
     }
     let movers = vacate(there.to_mut(), &leaving);
     (there, movers)
@@ -160,8 +208,13 @@ fn replaced(
     }
     let is_settled =
         |claim: &String| movers.iter().all(|(pod, from)| from != claim || settled.contains(pod));
-    let gone =
-        under_way.going.iter().filter(|(claim, going)| going.is_replaced && is_settled(claim));
+    let may_go = |claim: &String| {
+        under_way.going.get(claim).is_none_or(|going| going.is_replaced && is_settled(claim))
+    };
+    let gone = under_way
+        .going
+        .iter()
+        .filter(|(claim, going)| may_go(claim) && going.with.iter().all(&may_go));
     gone.map(|(_, going)| going.termination.clone()).collect()
 }
 
@@ -225,6 +278,8 @@ pub struct Plan {
     pub marks: Vec<Marking>,
     /// Machines that are marked as disrupted and stay.
     pub releases: Vec<Marking>,
+    /// Claims that were ordered in the place of machines that stay.
+    pub rollbacks: Vec<Rollback>,
     /// When to look again even if nothing changes.
     pub next: Option<Timestamp>,
 }
@@ -310,4 +365,13 @@ pub struct Marking {
     pub node: Option<String>,
     /// Why it goes; empty if it stays.
     pub reason: String,
+}
+
+/// A claim that takes nobody's place any more: its command came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollback {
+    /// The claim; its annotations `aerostat.dev/replaces` and `replaces-because` go.
+    pub claim: String,
+    /// The claims of the machines that stay.
+    pub stays: BTreeSet<String>,
 }

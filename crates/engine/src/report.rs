@@ -23,6 +23,8 @@ pub struct Report {
     pub waiting: Vec<PodKey>,
     /// Pools that could launch nothing, and why.
     pub pools: Vec<PoolProblem>,
+    /// Pods that say something that cannot be read.
+    pub misread: Vec<Misread>,
     /// Nodes that were looked at for removal and stay, and why.
     pub kept: Vec<Kept>,
     /// What the snapshot holds and the plan does not heed.
@@ -148,6 +150,15 @@ pub struct LeftOut {
     pub what: String,
     /// Why.
     pub why: String,
+}
+
+/// A pod with an annotation that cannot be read, and counts as not set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Misread {
+    /// The pod.
+    pub pod: PodKey,
+    /// What is wrong, and what counts instead.
+    pub message: String,
 }
 
 /// A node that stays.

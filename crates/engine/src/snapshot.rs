@@ -37,6 +37,9 @@ pub struct Snapshot {
     pub nominations: BTreeMap<PodKey, String>,
     /// Pods for which machines came up in vain, by UID. A memory that may be empty, too.
     pub holds: BTreeMap<String, Hold>,
+    /// Claims whose replacement came to nothing, and until when they are not given up to save money.
+    /// A memory that may be empty, too.
+    pub spared: BTreeMap<String, Timestamp>,
     /// Persistent volumes.
     pub storage: Arc<Storage>,
     /// PodDisruptionBudgets.

@@ -19,7 +19,7 @@ use kube::api::{DeleteParams, EvictParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
 use super::progress::Progress;
-use super::{disrupted, until};
+use super::{disrupted, surge, until};
 use crate::context::{Context, Error, gone_is_fine};
 use crate::index::Index;
 use crate::metrics::Counter;
@@ -29,6 +29,8 @@ use crate::recorder::Note;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Pods whose deletion is overdue by this much no longer hold the node.
 const STUCK: SignedDuration = SignedDuration::from_secs(60);
+/// How soon to look again at a pod whose Deployment brings another one.
+const SURGE: SignedDuration = SignedDuration::from_secs(10);
 /// How long to wait for a change that the watches tell of.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
@@ -105,6 +107,10 @@ pub(super) async fn drain(
         let next = retries.next(&name, pod);
         if let Some(next) = next.filter(|next| *next > now) {
             wakes.push(next);
+            continue;
+        }
+        if protected(pod, now) != Ok(true) && surge::leave(context, pod, node).await? {
+            wakes.extend(now.checked_add(SURGE).ok());
             continue;
         }
         if let Err(why) = evict(context, pod, progress, now).await? {

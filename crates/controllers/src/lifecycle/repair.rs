@@ -1,4 +1,4 @@
-//! Nodes that are ill for too long are replaced.
+//! Nodes that are ill for too long, or of which somebody says that they are ill, are replaced.
 //!
 //! Source: kubernetes-sigs/karpenter `pkg/controllers/node/health/`.
 
@@ -39,6 +39,13 @@ pub(super) enum Health {
 pub(super) async fn examine(context: &Context, work: &Work) -> Health {
     let Some(name) = &work.status.node_name else { return Health::Good };
     let Some(node) = context.index().nodes.get(name) else { return Health::Good };
+    // Somebody knows better.
+    let asked = |of: Option<&String>| of.is_some_and(|value| value == "true");
+    if asked(work.claim.annotations().get(labels::REPAIR))
+        || asked(node.annotations().get(labels::REPAIR))
+    {
+        return Health::Replace;
+    }
     let policies = context.provider.repair_policies();
     let Some(due) = due(&node, policies) else { return Health::Good };
     match Duration::try_from(due.duration_since(context.clock.now())) {

@@ -131,7 +131,11 @@ pub(super) fn held(
             selects && pdb.namespace == pod.namespace
         });
         let about: Vec<i32> = about.map(|pdb| pdb.allowed).collect();
-        if leaves(pod) && (about.len() > 1 || about.iter().any(|allowed| *allowed <= 0)) {
+        // Its Deployment brings another one first, and nothing is evicted.
+        let surges = pod.annotations.get(known::SURGE).is_some_and(|value| value == "true")
+            && pod.owner.as_ref().is_some_and(|owner| owner.kind == "ReplicaSet");
+        if !surges && leaves(pod) && (about.len() > 1 || about.iter().any(|allowed| *allowed <= 0))
+        {
             return Some(format!("pod {}/{} may not be evicted", pod.namespace, pod.name));
         }
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aerostat_api::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use super::departure::is_movable;
@@ -89,6 +90,9 @@ impl<'a> Judge<'a> {
 
     /// The PodDisruptionBudget that stands against the eviction of a pod.
     fn guarded(&self, pod: &Pod) -> Option<Blocker> {
+        if surges(pod) {
+            return None;
+        }
         let pdbs = self.pdbs.get(pod.namespace.as_str())?;
         let judged = || {
             let about = |pdb: &&&Pdb| {
@@ -154,6 +158,13 @@ impl<'a> Judge<'a> {
     pub(crate) fn weight(&self, state: &StateNode) -> u64 {
         weight(self.residents.bound(state).iter().copied().filter(|pod| is_movable(pod)))
     }
+}
+
+/// Whether a pod leaves by a rollout, which brings its successor first: no PodDisruptionBudget is
+/// asked then.
+fn surges(pod: &Pod) -> bool {
+    let is_said = pod.annotations.get(labels::SURGE).is_some_and(|value| value == "true");
+    is_said && pod.owner.as_ref().is_some_and(|owner| owner.kind == "ReplicaSet")
 }
 
 /// 1 and what each pod costs.

@@ -6,10 +6,9 @@
 //! Karpenter weighs them, so that a pod of deletion cost -2147483648 is moved for nothing. Pods of
 //! Jobs lose their work: they are not moved to save money unless it is said what that costs.
 
-use aerostat_api::labels;
-
 use crate::cost::{self, Price};
 use crate::pod::Pod;
+use crate::report::Misread;
 use crate::snapshot::{PackingRule, Pool, Snapshot};
 
 /// USD for the move of a pod of which nothing is said.
@@ -37,9 +36,17 @@ pub(crate) fn move_price(pod: &Pod, pool: &Pool) -> Price {
     Price::from_nano(u64::try_from(nano).unwrap_or(u64::MAX))
 }
 
+/// What a pod says of its moves, if that cannot be read.
+pub(crate) fn misread(pod: &Pod) -> Option<Misread> {
+    let why = cost::move_price(&pod.annotations).err()?;
+    let message = format!("{why}; its NodePool's value is used");
+    Some(Misread { pod: (pod.namespace.clone(), pod.name.clone()), message })
+}
+
 /// Whether a pod is of a Job, which would begin anew elsewhere, and nothing says what that costs.
 pub(crate) fn is_work(pod: &Pod, pool: &Pool) -> bool {
-    let is_said = pod.annotations.contains_key(labels::POD_MOVE_USD) || pool.move_price.is_some();
+    let is_said = matches!(cost::move_price(&pod.annotations), Ok(Some(_)));
+    let is_said = is_said || pool.move_price.is_some();
     !is_said && pod.owner.as_ref().is_some_and(|owner| owner.kind == "Job")
 }
 

@@ -75,6 +75,7 @@ pub(crate) fn plan(snapshot: &Snapshot, groups: &[String], now: Timestamp) -> (P
         unplaced,
         waiting: all.waiting,
         pools: all.problems.into_iter().chain(problems).chain(clear.problems).collect(),
+        misread: Vec::new(),
         kept: down.kept,
         left_out: clear.left_out.into_iter().chain(all.left_out).collect(),
         certificate: chosen.certificate,

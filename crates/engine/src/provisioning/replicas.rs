@@ -43,7 +43,7 @@ pub(crate) fn replicas(snapshot: &Snapshot, now: Timestamp) -> Replicas {
         return found;
     }
     let residents = &Residents::of(snapshot);
-    let (replaced, _) = commands::replacements(snapshot, now);
+    let (replaced, ..) = commands::replacements(snapshot, now);
     let judge = Judge::new(snapshot, residents, now);
     for pool in &snapshot.pools {
         let Some(wanted) = pool.replicas else { continue };

@@ -86,6 +86,8 @@ pub enum Blocker {
         /// move.
         score: f64,
     },
+    /// Its pods would not all have had a place on what was ordered for them, or that did not come.
+    RolledBack,
 }
 
 impl Blocker {
@@ -108,6 +110,7 @@ impl Blocker {
             Self::NotCheaper => "notCheaper",
             Self::NotWorth { .. } => "notWorth",
             Self::Unbalanced { .. } => "unbalanced",
+            Self::RolledBack => "rolledBack",
         }
     }
 
@@ -126,6 +129,7 @@ impl Blocker {
                 | Self::NotCheaper
                 | Self::NotWorth { .. }
                 | Self::Unbalanced { .. }
+                | Self::RolledBack
         )
     }
 }
@@ -182,6 +186,9 @@ impl fmt::Display for Blocker {
             Self::Unbalanced { pool, score } => {
                 write!(f, "NodePool {pool:?} is Balanced: score {score:.2} < threshold 0.50")
             }
+            Self::RolledBack => f.write_str(
+                "What was ordered in its place did not come or does not suffice; it is weighed again after a while",
+            ),
         }
     }
 }
@@ -210,6 +217,7 @@ mod tests {
             Blocker::NotCheaper,
             Blocker::NotWorth { saves: 0.0, moves: 0.0 },
             Blocker::Unbalanced { pool: pool(), score: 0.0 },
+            Blocker::RolledBack,
         ] {
             assert_eq!(serde_json::to_value(&blocker).unwrap()["kind"], blocker.kind());
         }

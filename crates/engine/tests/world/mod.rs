@@ -83,6 +83,9 @@ impl World {
             if plan.releases.iter().any(|m| is_meant(&m)) {
                 state.node.taints.retain(|other| *other != taint);
             }
+            if plan.rollbacks.iter().any(|r| Some(&r.claim) == state.claim.as_ref()) {
+                state.replaces = None;
+            }
         }
         for nomination in &plan.nominations {
             let place = nomination.node.as_ref().or(nomination.claim.as_ref()).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use aerostat_engine::plan::{Launch, Marking, Nomination, Plan};
+use aerostat_engine::plan::{Launch, Marking, Nomination, Plan, Rollback};
 use aerostat_engine::report::{LaunchReport, Report};
 use aerostat_engine::resources::Resources;
 
@@ -56,6 +56,10 @@ pub fn render(plan: &Plan, report: &Report) -> String {
     for Marking { claim, .. } in &plan.releases {
         writeln!(out, "release {claim}").unwrap();
     }
+    for Rollback { claim, stays } in &plan.rollbacks {
+        let stays: Vec<&str> = stays.iter().map(String::as_str).collect();
+        writeln!(out, "roll back {claim}: {} stays", stays.join(" ")).unwrap();
+    }
     for end in &plan.terminations {
         let node = end.node.as_deref().unwrap_or("none");
         writeln!(out, "terminate {} (node {node}, pool {}): {}", end.claim, end.pool, end.reason)
@@ -69,6 +73,9 @@ pub fn render(plan: &Plan, report: &Report) -> String {
     }
     for problem in &report.pools {
         writeln!(out, "pool {}: {}: {}", problem.pool, problem.reason, problem.message).unwrap();
+    }
+    for misread in &report.misread {
+        writeln!(out, "misread {}: {}", key(&misread.pod), misread.message).unwrap();
     }
     for kept in &report.kept {
         writeln!(out, "kept {}: {}", kept.claim, kept.blocker).unwrap();

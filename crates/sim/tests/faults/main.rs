@@ -5,8 +5,10 @@
 
 mod client;
 mod crashes;
+mod refusals;
 mod region;
 mod restless;
 mod seeds;
 mod steady;
+mod surge;
 mod world;

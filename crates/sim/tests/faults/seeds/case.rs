@@ -1,7 +1,11 @@
 //! What happens to a cluster, as data: drawn from a seed, or read from a file.
 
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::world::START;
 
 /// A world and everything that is done to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +17,12 @@ pub struct Case {
     pub pools: Vec<Pool>,
     /// Deployments, from the start or from their first scaling on.
     pub workloads: Vec<Workload>,
+    /// Jobs, from the start on.
+    #[serde(default)]
+    pub jobs: Vec<Job>,
+    /// DaemonSets, from the start on.
+    #[serde(default)]
+    pub daemons: Vec<Daemon>,
     /// What happens, in any order.
     pub happenings: Vec<Happening>,
 }
@@ -47,6 +57,29 @@ pub struct Budget {
     pub nodes: String,
     /// For all reasons if there is none.
     pub reasons: Option<Vec<String>>,
+    /// From which minute on, and for how many, each day; always if there is none.
+    #[serde(default)]
+    pub minutes: Option<(u64, u64)>,
+}
+
+/// A Job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Job {
+    pub name: String,
+    /// How many, at the same time.
+    pub pods: u32,
+    pub cpu_milli: u32,
+    /// How long each runs.
+    pub secs: u64,
+}
+
+/// A DaemonSet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Daemon {
+    pub name: String,
+    pub cpu_milli: u32,
 }
 
 /// A Deployment, and perhaps its PodDisruptionBudget.
@@ -103,6 +136,8 @@ pub enum What {
     Churn { workload: String, pods: u32 },
     /// Somebody edits a pool's template: its machines drift.
     Drift { pool: String },
+    /// Somebody deletes a pool.
+    DeletePool { pool: String },
     /// Somebody deletes a Node.
     DeleteNode { node: usize },
     /// Somebody deletes a NodeClaim.
@@ -188,6 +223,75 @@ impl Case {
     }
 }
 
+impl Budget {
+    fn manifest(&self) -> Value {
+        let mut budget = json!({"nodes": self.nodes});
+        if let Some(reasons) = &self.reasons {
+            budget["reasons"] = json!(reasons);
+        }
+        if let Some((from, lasts)) = self.minutes {
+            let begins: Timestamp = START.parse().unwrap();
+            let begins = begins + SignedDuration::from_mins(from.cast_signed());
+            let begins = begins.to_zoned(TimeZone::UTC);
+            budget["schedule"] = format!("{} {} * * *", begins.minute(), begins.hour()).into();
+            budget["duration"] = format!("{lasts}m").into();
+        }
+        budget
+    }
+
+    /// For how long it has held, in seconds; `None` if it does not.
+    pub fn held_for(&self, now: Timestamp) -> Option<i64> {
+        let begins: Timestamp = START.parse().unwrap();
+        let ran = now.duration_since(begins).as_secs();
+        let Some((from, lasts)) = self.minutes else { return Some(ran) };
+        let since = ran - (from * 60).cast_signed();
+        (0..(lasts * 60).cast_signed()).contains(&since).then_some(since)
+    }
+}
+
+impl Job {
+    pub fn manifest(&self) -> Value {
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name},
+            "spec": {
+                "parallelism": self.pods, "completions": self.pods, "backoffLimit": 100,
+                "template": {
+                    "metadata": {
+                        "labels": {"app": self.name},
+                        "annotations": {"sim.aerostat.dev/duration": format!("{}s", self.secs)},
+                    },
+                    "spec": {"restartPolicy": "Never", "containers": [container(self.cpu_milli, 64)]},
+                },
+            },
+        })
+    }
+}
+
+impl Daemon {
+    pub fn manifest(&self) -> Value {
+        let labels = json!({"app": self.name});
+        json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": self.name},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [container(self.cpu_milli, 64)]},
+                },
+            },
+        })
+    }
+}
+
+fn container(cpu_milli: u32, memory_mib: u32) -> Value {
+    json!({
+        "name": "app", "image": "example.com/app:1",
+        "resources": {"requests": {
+            "cpu": format!("{cpu_milli}m"), "memory": format!("{memory_mib}Mi"),
+        }},
+    })
+}
+
 fn seconds(time: Option<u64>) -> Value {
     time.map_or_else(|| "Never".into(), |seconds| format!("{seconds}s").into())
 }
@@ -195,14 +299,7 @@ fn seconds(time: Option<u64>) -> Value {
 impl Pool {
     /// As the API has it.
     pub fn manifest(&self) -> Value {
-        let budgets: Vec<Value> = self
-            .budgets
-            .iter()
-            .map(|budget| match &budget.reasons {
-                Some(reasons) => json!({"nodes": budget.nodes, "reasons": reasons}),
-                None => json!({"nodes": budget.nodes}),
-            })
-            .collect();
+        let budgets: Vec<Value> = self.budgets.iter().map(Budget::manifest).collect();
         let mut spec = json!({
             "disruption": {
                 "consolidateAfter": seconds(self.consolidate_after),
@@ -255,13 +352,7 @@ impl Workload {
         annotate("sim.aerostat.dev/stop-duration", Some(&forever).filter(|_| self.ignores_term));
         let mut spec = json!({
             "terminationGracePeriodSeconds": self.grace,
-            "containers": [{
-                "name": "app", "image": "example.com/app:1",
-                "resources": {"requests": {
-                    "cpu": format!("{}m", self.cpu_milli),
-                    "memory": format!("{}Mi", self.memory_mib),
-                }},
-            }],
+            "containers": [container(self.cpu_milli, self.memory_mib)],
         });
         if let Some(pool) = &self.pool {
             spec["nodeSelector"] = json!({"karpenter.sh/nodepool": pool});

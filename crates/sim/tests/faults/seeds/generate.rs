@@ -3,7 +3,7 @@
 use aerostat_clock::{Seeds, Stream};
 use rand::RngExt;
 
-use super::case::{Budget, Case, Guard, Happening, Pool, What, Workload};
+use super::case::{Budget, Case, Daemon, Guard, Happening, Job, Pool, What, Workload};
 
 /// For how long things begin to happen, in seconds.
 const ACTIVE: u64 = 600;
@@ -15,7 +15,7 @@ const KINDS: &[&str] = &["pods", "nodes", "nodeclaims", "nodepools", "poddisrupt
 /// The case of a seed.
 pub fn case(seed: u64) -> Case {
     let mut chance = Chance(Seeds::new(seed).stream("case"));
-    let pools = chance.pools();
+    let mut pools = chance.pools();
     let workloads = chance.workloads(&pools);
     let mut happenings = Vec::new();
     for _ in 0..chance.between(2, 6) {
@@ -30,8 +30,16 @@ pub fn case(seed: u64) -> Case {
         let what = What::Burst { pods: 1000, secs: 300 };
         happenings.push(Happening { at: chance.between(60, 300), what });
     }
+    // A stream of their own, so that the rest of each seed stays what it was.
+    let mut chance = Chance(Seeds::new(seed).stream("more"));
+    chance.schedules(&mut pools);
+    let (jobs, daemons) = (chance.jobs(), chance.daemons());
+    if pools.len() > 1 && chance.happens(15) {
+        let what = What::DeletePool { pool: chance.one(&pools[1..]).name };
+        happenings.push(Happening { at: chance.between(60, ACTIVE), what });
+    }
     happenings.sort_by_key(|happening| happening.at);
-    Case { seed, pools, workloads, happenings }
+    Case { seed, pools, workloads, jobs, daemons, happenings }
 }
 
 struct Chance(Stream);
@@ -96,6 +104,7 @@ impl Chance {
         let budget = |nodes: &str, reasons: Option<&[&str]>| Budget {
             nodes: nodes.to_owned(),
             reasons: reasons.map(|list| list.iter().map(|&reason| reason.to_owned()).collect()),
+            minutes: None,
         };
         match self.between(0, 6) {
             0 => vec![budget("0", None)],
@@ -106,6 +115,36 @@ impl Chance {
             5 => vec![budget("2", None), budget("1", Some(&["Drifted", "Empty"]))],
             _ => vec![budget("10%", None)],
         }
+    }
+
+    /// Some pools get a budget that holds for a part of the time only.
+    fn schedules(&mut self, pools: &mut [Pool]) {
+        for pool in pools {
+            if self.happens(25) {
+                let (nodes, reasons) = (self.one(&["0", "0", "1"]), self.maybe(30, &["Drifted"]));
+                pool.budgets.push(Budget {
+                    nodes: nodes.to_owned(),
+                    reasons: reasons.map(|reason| vec![reason.to_owned()]),
+                    minutes: Some((self.between(0, 12), self.between(1, 15))),
+                });
+            }
+        }
+    }
+
+    fn jobs(&mut self) -> Vec<Job> {
+        let count = if self.happens(25) { self.between(1, 2) } else { 0 };
+        let job = |number| Job {
+            name: format!("j{number}"),
+            pods: u32::try_from(self.between(1, 4)).unwrap_or(1),
+            cpu_milli: self.one(&[250, 500, 1000]),
+            secs: self.between(20, 600),
+        };
+        (1..=count).map(job).collect()
+    }
+
+    fn daemons(&mut self) -> Vec<Daemon> {
+        let sizes = self.maybe(25, &[50, 100, 200]);
+        sizes.map(|cpu_milli| Daemon { name: "d1".to_owned(), cpu_milli }).into_iter().collect()
     }
 
     fn workloads(&mut self, pools: &[Pool]) -> Vec<Workload> {

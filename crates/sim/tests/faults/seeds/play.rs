@@ -150,8 +150,9 @@ impl Play {
         let deadline = self.clock.now() + SignedDuration::from_secs(SETTLED);
         while self.clock.now() < deadline {
             let now = self.clock.now();
-            let since = self.ledger.book().written;
-            if now.duration_since(since) >= REST && self.ledger.check_rest().await.is_empty() {
+            if now.duration_since(self.ledger.written()) >= REST
+                && self.ledger.check_rest().await.is_empty()
+            {
                 return Ok(());
             }
             self.go_on(now + LATER).await?;
@@ -163,10 +164,9 @@ impl Play {
         let second = self.ledger.check_rest().await;
         let both = second.into_iter().filter(|violation| first.contains(violation));
         self.ledger.found(both.collect());
-        let since = self.ledger.book().written;
-        let is_quiet = self.clock.now().duration_since(since) >= SECOND_LOOK.try_into().unwrap();
-        if !is_quiet && !self.ledger.may_write(since).await {
-            let what = format!("still writes {SETTLED} s after all is over");
+        let since = self.clock.now() - SECOND_LOOK;
+        if let Some(write) = self.ledger.noise(since).await {
+            let what = format!("{write}, more than {SETTLED} s after all is over");
             self.ledger.found(vec![Violation { rule: "noise", what }]);
         }
         Ok(())

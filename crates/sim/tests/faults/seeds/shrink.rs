@@ -20,6 +20,8 @@ pub fn shrink(case: &Case, violations: &[Violation]) -> Case {
         for at in (0..least.workloads.len()).rev() {
             try_without(&mut least, breaks, |case| drop(case.workloads.remove(at)));
         }
+        try_without(&mut least, breaks, |case| case.jobs.clear());
+        try_without(&mut least, breaks, |case| case.daemons.clear());
         for at in (1..least.pools.len()).rev() {
             try_without(&mut least, breaks, |case| drop(case.pools.remove(at)));
         }
@@ -40,6 +42,9 @@ pub fn shrink(case: &Case, violations: &[Violation]) -> Case {
         for at in 0..least.pools.len() {
             try_without(&mut least, breaks, |case| case.pools[at].expire_after = None);
             try_without(&mut least, breaks, |case| case.pools[at].termination_grace = None);
+            try_without(&mut least, breaks, |case| {
+                case.pools[at].budgets.retain(|budget| budget.minutes.is_none());
+            });
             try_without(&mut least, breaks, |case| case.pools[at].weight = None);
             try_without(&mut least, breaks, |case| case.pools[at].limit_cpu = None);
             try_without(&mut least, breaks, |case| case.pools[at].limit_nodes = None);

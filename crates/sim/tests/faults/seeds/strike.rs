@@ -67,6 +67,12 @@ impl<'a> Stage<'a> {
                 self.guard(budget);
             }
         }
+        for job in &self.case.jobs {
+            self.create("batch", "jobs", job.manifest());
+        }
+        for daemon in &self.case.daemons {
+            self.create("apps", "daemonsets", daemon.manifest());
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -81,6 +87,17 @@ impl<'a> Stage<'a> {
         let kind = self.cluster.kind_of::<Deployment>();
         let options = WriteOptions::default();
         self.cluster.create_object(&kind, "default", value.clone(), options).unwrap();
+    }
+
+    fn create(&self, group: &str, plural: &str, value: Value) {
+        let kind = self.cluster.kind(group, plural).unwrap();
+        self.cluster.create_object(&kind, "default", value, WriteOptions::default()).unwrap();
+    }
+
+    fn has_pool(&self, name: &str) -> bool {
+        let kind = self.cluster.kind("karpenter.sh", "nodepools").unwrap();
+        let (pools, _) = self.cluster.store().list(&kind.resource(), "");
+        pools.iter().any(|pool| pool.name() == name)
     }
 
     fn guard(&self, value: Value) {
@@ -138,6 +155,7 @@ impl<'a> Stage<'a> {
             | What::Remove { .. }
             | What::Churn { .. }
             | What::Drift { .. }
+            | What::DeletePool { .. }
             | What::DeleteNode { .. }
             | What::DeleteClaim { .. }
             | What::Replace { .. } => self.deed(number, what),
@@ -278,7 +296,11 @@ impl<'a> Stage<'a> {
                     self.cluster.delete::<Pod>("default", &name, &none).unwrap();
                 }
             }
-            What::Drift { pool } => {
+            What::DeletePool { pool } if self.has_pool(pool) => {
+                let kind = self.cluster.kind("karpenter.sh", "nodepools").unwrap();
+                self.cluster.delete_object(&kind, "", pool, &none).unwrap();
+            }
+            What::Drift { pool } if self.has_pool(pool) => {
                 let labels = json!({"example.com/revision": number.to_string()});
                 let patch = json!({"spec": {"template": {"metadata": {"labels": labels}}}});
                 self.patch("nodepools", pool, &patch);
