@@ -44,7 +44,7 @@ const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit 
 /// The engine's check of each plan.
 const CHECK: Edit = edit(
     "crates/engine/src/plan.rs",
-    "#[cfg(debug_assertions)]\n    assert_sound(snapshot, &plan, now);",
+    "#[cfg(debug_assertions)]\n                assert_sound(snapshot, &plan, now);",
     "let _ = assert_sound;",
 );
 
